@@ -16,8 +16,8 @@ PACKAGES = {
     "foretime_studies": "simulator/studies",
 }
 CPP_ROOMS = (
-    "core", "estimators", "logs", "nodes", "bluegene", "planning", "planning/slack",
-    "planning/nodes", "engine", "bindings",
+    "core", "slurm", "estimators", "logs", "nodes", "bluegene", "planning", "planning/slack",
+    "planning/nodes", "planning/slurm", "engine", "bindings",
 )  # fmt: skip
 """The native core's, the lowest first."""
 SQL = re.compile(

@@ -57,6 +57,7 @@ EASY_GOALS = {log: 1_500_000 for log in LOGS if log != GENERATED}
 GOALS_JOBS_PER_S: dict[str, dict[str, int]] = {
     "fcfs": EASY_GOALS,
     "easy": EASY_GOALS,
+    "wfp-easy": {"CEA-Curie-2011-2.1-cln": 1_000_000},
     "conservative": {"KTH-SP2-1996-2.1-cln": 200_000, "CEA-Curie-2011-2.1-cln": 50_000},
 }
 """By policy and log."""

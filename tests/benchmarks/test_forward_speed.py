@@ -31,6 +31,7 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.families import Backfill, Easy
 from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
@@ -53,6 +54,12 @@ POLICIES = {
     "fcfs-planning": Policy(backfill=Backfill.PLANNING),
     "fcfs-easy-slurm-guard": Policy(backfill=Easy(guard=Guard(3_600)), correction=Correction.SLURM),
     "fcfs-easy-halved-doubling": Policy(correction=Correction.DOUBLING),
+}
+CHANGING_FAMILIES: dict[str, Backfilling] = {
+    "easy": Backfill.EASY,
+    "none": Backfill.NONE,
+    "first-fit": Backfill.FIRST_FIT,
+    "easy-depth-10": Easy(depth=10),
 }
 LOGS = {
     "KTH-SP2-1996-2.1-cln": None,
@@ -197,17 +204,36 @@ def test_by_policy_and_threads(benchmark: Any, policy: str) -> None:
     print(f"{policy}: {benchmark.extra_info} ({usable_cores()} cores)")
 
 
+@pytest.mark.parametrize("family", ["easy", "none", "first-fit", "easy-depth-10"])
+@pytest.mark.parametrize("order", [Order.XF, Order.WFP])
+def test_orders_that_change_with_time(benchmark: Any, order: Order, family: str) -> None:
+    """At most three times what first come, first served costs, measured in turn."""
+    benchmark.group = "forward runs by orders that change with time, beside fcfs, one thread"
+    backfill = CHANGING_FAMILIES[family]
+    samples = sampled(crowded)[: 5 if family == "easy-depth-10" else 50]
+
+    def runs(chosen: Order) -> Int64Array:
+        return forward_runs(crowded(), Policy(chosen, backfill), samples, threads=1)
+
+    served = seconds(lambda: runs(Order.FCFS), rounds=5)
+    benchmark.pedantic(runs, args=(order,), rounds=5)
+    benchmark.extra_info["ratio"] = benchmark.stats.stats.min / served
+    benchmark.extra_info["goal_ratio"] = 3.0
+    print(f"{order.value} {family}: {benchmark.extra_info['ratio']:.2f} times fcfs (goal 3)")
+
+
+@pytest.mark.parametrize("order", [Order.FCFS, Order.WFP])
 @pytest.mark.parametrize("queued", [100, 1_000, 5_000, 20_000])
-def test_by_depth_of_the_queue(benchmark: Any, queued: int) -> None:
+def test_by_depth_of_the_queue(benchmark: Any, queued: int, order: Order) -> None:
     benchmark.group = "forward runs by queue depth, one thread"
     snapshot = crowded(queued)
     runtimes = sampled(lambda: snapshot, 5)
     benchmark.pedantic(
-        forward_runs, args=(snapshot, Policy(), runtimes), kwargs={"threads": 1}, rounds=3
+        forward_runs, args=(snapshot, Policy(order), runtimes), kwargs={"threads": 1}, rounds=3
     )
     each = benchmark.stats.stats.min / len(runtimes) / len(snapshot)
     benchmark.extra_info["ns_per_job"] = round(each * 1e9)
-    print(f"{queued} queued: {benchmark.extra_info}")
+    print(f"{queued} queued, {order.value}: {benchmark.extra_info}")
 
 
 def test_against_the_reference(benchmark: Any) -> None:

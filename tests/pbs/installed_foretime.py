@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from foretime_sidecar.table.table import Mode, Table, TableRow, TableSettings, write_table
@@ -89,19 +88,20 @@ class InstalledForetime:
         self,
         rows: Sequence[TableRow] = ROWS,
         settings: TableSettings | None = None,
-        **table: object,
+        written_at: int | None = None,
+        valid_until: int | None = None,
     ) -> None:
-        """Publish a table; ``table``: other fields of `Table`."""
+        """Publish a table, of now and valid for a day unless other times are given."""
         self._generation += 1
         now = int(time.time())
         content = Table(
             self._generation,
-            now,
-            now + 86_400,
+            now if written_at is None else written_at,
+            now + 86_400 if valid_until is None else valid_until,
             settings or self.table_settings(),
             rows=tuple(rows),
         )
-        write_table(self.table, replace(content, **table))  # type: ignore[arg-type]
+        write_table(self.table, content)
 
     @staticmethod
     def table_settings(mode: Mode = Mode.ENFORCE) -> TableSettings:

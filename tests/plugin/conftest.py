@@ -1,4 +1,4 @@
-"""Each hook, and all of them at once."""
+"""Each hook, and all of them at once; a PBS server with its hook."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hook_sites import MAKERS, Site, table_text
+from tests.support.hooked_pbs import Scheduler
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +21,9 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     made = MAKERS[request.param](tmp_path)
     made.table.write_text(table_text())
     return made
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Scheduler:
+    """A PBS server with the hook."""
+    return Scheduler(tmp_path)

@@ -70,9 +70,13 @@ class OwnNamespaces:
         children = Path(f"/proc/{self._first.pid}/task/{self._first.pid}/children")
         self.pid = int(children.read_text().split()[0])
 
-    def command(self, argv: Sequence[str], user: str = "root") -> list[str]:
-        """Give the command that runs another inside, as a user."""
+    def command(
+        self, argv: Sequence[str], user: str = "root", *, root: Path | None = None
+    ) -> list[str]:
+        """Give the command that runs another inside, as a user; below a root if one is given."""
         enter = ["nsenter", f"--target={self.pid}", *self._kinds, "--"]
+        if root is not None:
+            enter += ["chroot", str(root)]
         if user != "root":
             enter += ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
             enter += ["--inh-caps=-all", "--"]
@@ -84,12 +88,13 @@ class OwnNamespaces:
         user: str = "root",
         *,
         stdin: str | None = None,
+        root: Path | None = None,
         environment: Mapping[str, str] | None = None,
         timeout_s: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command inside to its end."""
         return subprocess.run(
-            self.command(argv, user),
+            self.command(argv, user, root=root),
             input=stdin if stdin is not None else "",
             capture_output=True,
             text=True,

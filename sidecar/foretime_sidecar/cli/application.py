@@ -32,6 +32,11 @@ COMMANDS = {
         "machine",
         "Show the nodes and partitions that a file for --machine describes.",
     ),
+    "site": CommandModule(
+        "foretime_sidecar.cli.site_commands.site",
+        "site_app",
+        "Import what a site's Slurm schedules by into one file; show and check such a file.",
+    ),
     "bgp": CommandModule(
         "foretime_sidecar.cli.simulation_commands.bgp",
         "app",

@@ -8,18 +8,18 @@ new jobs are not in the machine: what runs on them ends in nobody's way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.node_snapshot import HeldNodes
-from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
+from foretime_sim.machines.machine import Machine, NodeGroup, Selection
 from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.workloads.node_request import JobResources
 
 from foretime_sidecar.clients.client import QueuedJob, Reservation
-from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterNode, ClusterPartition
+from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterPartition
+from foretime_sidecar.queue.alike_nodes import alike_nodes, machine_partition, node_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class LiveMachine:
         unmodelled: dict[str, str] = {}
         for part in cluster.partitions:
             try:
-                _partition(part, ("any",), cluster)
+                machine_partition(part, ("any",), cluster)
             except InputError as error:
                 unmodelled[part.name] = str(error)
             else:
@@ -91,38 +91,25 @@ class LiveMachine:
             if job.asked is not None:
                 lists |= {job.asked.required, job.asked.excluded} - {frozenset()}
         named = sorted(lists, key=sorted)
-        alike: dict[tuple[object, ...], list[ClusterNode]] = {}
-        for node in cluster.nodes:
-            over = tuple(part.name for part in up if node.name in part.nodes)
-            if not node.takes_jobs or not over:
-                continue
-            inside = tuple(node.name in names for names in named)
-            what = (node.cpus, node.memory_mib, node.gpus, node.features, node.weight)
-            alike.setdefault((what, over, inside), []).append(node)
+        alike = alike_nodes(cluster.nodes, up, named)
         if not alike:
             raise InputError("no node of a partition that is up takes jobs now")
         groups: list[NodeGroup] = []
         group_of: dict[str, str] = {}
         number_of: dict[str, int] = {}
-        for nodes in alike.values():
-            name, first = f"nodes{len(groups) + 1}", nodes[0]
-            for node in sorted(nodes, key=lambda each: _natural(each.name)):
+        for nodes in alike:
+            name = f"nodes{len(groups) + 1}"
+            for node in nodes:
                 number_of[node.name] = len(number_of)
                 group_of[node.name] = name
-            features = tuple(f for f in dict.fromkeys(first.features) if not set(f) & set(" ,&|"))
-            groups.append(
-                NodeGroup(
-                    name, len(nodes), first.cpus, max(first.memory_mib, 0), first.gpus, features,
-                    first.weight,
-                )
-            )  # fmt: skip
+            groups.append(node_group(name, nodes))
 
         def groups_with(names: Iterable[str]) -> tuple[str, ...]:
             return tuple(dict.fromkeys(group_of[name] for name in names if name in group_of))
 
         with_nodes = tuple(part for part in up if not part.nodes.isdisjoint(group_of))
         partitions = [
-            _partition(part, groups_with(sorted(part.nodes)), cluster) for part in with_nodes
+            machine_partition(part, groups_with(sorted(part.nodes)), cluster) for part in with_nodes
         ]
         selection = Selection.CPU_MEMORY if cluster.counts_memory else Selection.CPU
         return cls(
@@ -244,23 +231,3 @@ class LiveMachine:
         names = [part.name for part in self.machine.slurm_partitions]
         name = job.request.queue
         return names.index(name) if name in names else 0
-
-
-def _partition(part: ClusterPartition, groups: tuple[str, ...], cluster: Cluster) -> SlurmPartition:
-    return SlurmPartition(
-        part.name,
-        groups,
-        part.priority_tier,
-        part.max_time_s or None,
-        part.max_nodes or None,
-        default_memory_per_cpu_mib=part.default_memory_per_cpu_mib or 0,
-        exclusive=part.exclusive or not cluster.counts_cpus,
-        default=part.default,
-    )
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sort key: n2 before n10."""
-    return [
-        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)
-    ]

@@ -15,6 +15,7 @@
 #include "bindings/interruption.hpp"
 #include "bindings/numpy_columns.hpp"
 #include "bindings/python_policies.hpp"
+#include "bindings/slurm_bindings.hpp"
 #include "engine/engine.hpp"
 
 namespace nb = nanobind;
@@ -29,7 +30,7 @@ void use_nodes(Engine& engine, std::vector<NodeGroup> groups,
     machine.most_nodes_in_use.push_back(most.value_or(kNever));
   }
   engine.use_nodes(machine);
-  if (record) engine.node_planner().record();
+  if (record) engine.on_nodes().record();
 }
 
 using Rows = nb::ndarray<const bool, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -196,6 +197,7 @@ void register_engine(nb::module_& m) {
 
   nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots.data()));
   register_python_policies(engine);
+  register_slurm(m, engine);
   engine
       .def(
           "__init__",
@@ -214,25 +216,23 @@ void register_engine(nb::module_& m) {
       .def(
           "add_request",
           [](Engine& engine, ResourceRequest request) {
-            engine.node_planner().add_request(std::move(request));
+            engine.on_nodes().add_request(std::move(request));
           },
           nb::arg("request"))
       .def(
           "has_room",
-          [](Engine& engine, std::int32_t request) {
-            return engine.node_planner().has_room(request);
-          },
+          [](Engine& engine, std::int32_t request) { return engine.on_nodes().has_room(request); },
           nb::arg("request"))
       .def(
           "set_request",
           [](Engine& engine, JobIndex index, std::int32_t request) {
-            engine.node_planner().set_request(index, request);
+            engine.on_nodes().set_request(index, request);
           },
           nb::arg("index"), nb::arg("request"))
       .def(
           "set_requests",
           [](Engine& engine, In requests) {
-            NodePlanner& planner = engine.node_planner();
+            OnNodes& planner = engine.on_nodes();
             for (std::size_t i = 0; i < requests.shape(0); ++i) {
               planner.set_request(static_cast<JobIndex>(i), static_cast<std::int32_t>(requests(i)));
             }
@@ -241,12 +241,12 @@ void register_engine(nb::module_& m) {
       .def("slurm_partitions",
            [](const Engine& engine) {
              return column<std::int32_t>(engine, [&](JobIndex index) {
-               return engine.nodes().pool.slurm_partition_of(index);
+               return engine.on_nodes().slurm_partition_of(index);
              });
            })
       .def("allocated",
            [](const Engine& engine) {
-             return to_numpy(std::vector<std::int64_t>(engine.nodes().pool.records()));
+             return to_numpy(std::vector<std::int64_t>(engine.on_nodes().records()));
            })
       .def("use_bgp", &use_bgp, nb::arg("nodes"), nb::arg("conflicts"))
       .def(

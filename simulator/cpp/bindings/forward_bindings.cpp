@@ -11,6 +11,7 @@
 
 #include "bindings/node_snapshot_bindings.hpp"
 #include "bindings/owned_array.hpp"
+#include "bindings/slurm_bindings.hpp"
 #include "engine/engine.hpp"
 #include "engine/forward.hpp"
 
@@ -182,6 +183,7 @@ void add_limit(Beginning& beginning, Column jobs, std::optional<std::int64_t> mo
 void register_forward(nb::module_& m) {
   nb::class_<Beginning> beginning(m, "Beginning");
   register_node_snapshots(m, beginning);
+  register_slurm_beginning(m, beginning);
   beginning
       .def(
           "__init__",
@@ -197,6 +199,7 @@ void register_forward(nb::module_& m) {
                                  .pass_due = pass_due,
                                  .plans = {},
                                  .nodes = {},
+                                 .slurm = {},
                                  .admission = {}};
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),

@@ -6,6 +6,8 @@
 #include "bindings/forward_bindings.hpp"
 #include "bindings/learning_bindings.hpp"
 #include "bindings/node_bindings.hpp"
+#include "bindings/slurm_limit_bindings.hpp"
+#include "bindings/slurm_priority_bindings.hpp"
 #include "bindings/swf_bindings.hpp"
 
 NB_MODULE(_core, m) {
@@ -20,5 +22,7 @@ NB_MODULE(_core, m) {
   foretime::register_availability_profile(m);
   foretime::register_forward(m);
   foretime::register_learning(m);
+  foretime::register_slurm_limits(m);
+  foretime::register_slurm_priorities(m);
   foretime::register_swf(m);
 }

@@ -65,10 +65,13 @@ void add_rows(std::vector<std::int64_t>& rows, const NodePool& pool, JobIndex jo
 // number of nodes, CPUs, memory and GPUs of each.
 Table nodes_held(const Engine& engine, Column jobs) {
   std::vector<std::int64_t> rows;
-  const NodePool& pool = engine.nodes().pool;
+  const OnNodes& nodes = engine.on_nodes();
   for (std::size_t i = 0; i < jobs.shape(0); ++i) {
-    add_rows(rows, pool, static_cast<JobIndex>(i), pool.slurm_partition_of(jobs(i)),
-             pool.shares_of(jobs(i)));
+    const auto place = static_cast<JobIndex>(i);
+    for (const NodeRow& row : nodes.rows_of(jobs(i))) {
+      rows.insert(rows.end(), {place, nodes.slurm_partition_of(jobs(i)), row.node, row.nodes,
+                               row.of_each.cpus, row.of_each.memory, row.of_each.gpus});
+    }
   }
   return table_of(rows, kNodeColumns);
 }
@@ -77,7 +80,9 @@ Table nodes_held(const Engine& engine, Column jobs) {
 std::pair<Table, Table> nodes_planned(const Engine& engine) {
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> starts;
-  for (const NodeReservation& held : engine.nodes().reservations) {
+  const std::vector<NodeReservation>* reservations = engine.on_nodes().node_reservations();
+  if (reservations == nullptr) return {table_of(rows, kNodeColumns), table_of(starts, 2)};
+  for (const NodeReservation& held : *reservations) {
     add_rows(rows, engine.nodes().pool, held.job, held.slurm_partition, held.shares);
     starts.insert(starts.end(), {held.job, held.start});
   }
@@ -86,7 +91,7 @@ std::pair<Table, Table> nodes_planned(const Engine& engine) {
 
 // Of each job, as it was given.
 nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> requests_of(const Engine& engine) {
-  const std::vector<std::int32_t>& requests = engine.nodes().request_of;
+  const std::vector<std::int32_t>& requests = engine.on_nodes().request_of();
   nb::capsule owner;
   auto* owned = owned_array<std::int64_t>(requests.size(), owner);
   std::copy(requests.begin(), requests.end(), owned);

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "core/block_list.hpp"
+#include "core/queue_score.hpp"
+#include "core/scored_queue.hpp"
 #include "core/types.hpp"
 
 namespace foretime {
@@ -21,16 +24,6 @@ inline std::int64_t queue_key(Order order, const Job& job) {
     default:
       return 0;
   }
-}
-
-// Greater scores come first. The reference evaluates the same expressions in the same precision.
-inline double queue_score(Order order, const Job& job, Seconds now) {
-  if (order == Order::kOutside) return 0;  // asked for the whole queue together
-  const auto wait = static_cast<double>(now - job.submit);
-  const auto time = static_cast<double>(job.queue_time);
-  if (order == Order::kXf) return (wait + time) / time;
-  const double ratio = wait / time;  // Tang 2010, equation 1
-  return ratio * ratio * ratio * static_cast<double>(job.processors);
 }
 
 // The t_sched that orders candidates for backfilling; smaller comes first.
@@ -71,27 +64,34 @@ struct Least {
 class Queue {
  public:
   // Under a backfilling that sorts candidates the jobs are also kept in that order, ties by
-  // submission.
-  Queue(Order order, Backfill backfill) : order_(order), backfill_(backfill) {}
+  // submission; under XF and WFP so that their scores are quickly found.
+  Queue(Order order, Backfill backfill) : order_(order), backfill_(backfill) {
+    if (grows_with_time(order)) scored_ = std::make_unique<ScoredQueue>(order);
+  }
 
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
   using Blocks = std::vector<BlockList<Pending, Least>::Block>;
   const Blocks& blocks() const { return list_.blocks(); }
   const Blocks& blocks_of_candidates() const { return candidates_.blocks(); }
+  // Under XF and WFP.
+  const ScoredQueue& by_score() const { return *scored_; }
   const Pending& front() const { return list_.front(); }
   void insert(JobIndex index, const Job& job) {
     list_.insert(entry(index, job));
     if (sorts_candidates(backfill_)) candidates_.insert(candidate(index, job));
+    if (scored_) scored_->insert(index, job);
   }
   void erase(JobIndex index, const Job& job) {
     list_.erase(entry(index, job));
     if (sorts_candidates(backfill_)) candidates_.erase(candidate(index, job));
+    if (scored_) scored_->erase(index, job);
   }
   Pending entry(JobIndex index, const Job& job) const {
     return {queue_key(order_, job), job.rank, index, job.processors, job.backfill_time};
   }
   Processors least_processors() const {
+    if (scored_) return scored_->least_processors();
     Processors least = std::numeric_limits<Processors>::max();
     for (const auto& block : list_.blocks()) least = std::min(least, block.summary.processors);
     return least;
@@ -106,6 +106,7 @@ class Queue {
   Backfill backfill_;
   BlockList<Pending, Least> list_;
   BlockList<Pending, Least> candidates_;
+  std::unique_ptr<ScoredQueue> scored_;  // under XF and WFP
 };
 
 // A pending job in an order that only holds for one pass.

@@ -31,11 +31,12 @@ enum class Backfill : std::uint8_t {
   kPlanning,
   kFirstFit,
   kSlack,
+  kSlurm,
   kOutside
 };
 constexpr auto names_of(Backfill) {
   return named("none", "easy", "easy-sjbf", "easy-wspt", "conservative", "planning", "first-fit",
-               "slack", "outside");
+               "slack", "slurm", "outside");
 }
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 constexpr auto names_of(Compression) {
@@ -157,6 +158,9 @@ constexpr bool sorts_candidates(Backfill backfill) {
 constexpr bool is_time_dependent(Order order) {
   return order == Order::kXf || order == Order::kWfp || order == Order::kOutside;
 }
+
+// Under these a job has a score of its own that grows with time: queue_score.hpp.
+constexpr bool grows_with_time(Order order) { return order == Order::kXf || order == Order::kWfp; }
 
 struct Job {
   Seconds submit = 0;

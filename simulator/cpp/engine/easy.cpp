@@ -14,14 +14,16 @@ Seconds HeadPlanner::backfill_time(const Pending& entry, bool on_requested) cons
   return entry.backfill_time + more * easing_.late / easing_.bound;
 }
 
+void HeadPlanner::make_plan(JobIndex head, bool on_requested) {
+  const Processors needed = job(head).processors;
+  plan_ = on_requested ? availability_.plan_on_requested(needed, now_)
+                       : availability_.plan(needed, now_);
+  plan_valid_ = true;
+}
+
 // The plan for the head job is made when a job comes up that fits at all.
 bool HeadPlanner::may_start(JobIndex head, Processors processors, Seconds time, bool on_requested) {
-  if (!plan_valid_) {
-    const Processors needed = job(head).processors;
-    plan_ = on_requested ? availability_.plan_on_requested(needed, now_)
-                         : availability_.plan(needed, now_);
-    plan_valid_ = true;
-  }
+  if (!plan_valid_) make_plan(head, on_requested);
   return now_ + time <= plan_.shadow_time || processors <= plan_.extra;
 }
 
@@ -73,6 +75,34 @@ void HeadPlanner::add_candidate(JobIndex head, const Pending& entry, double scor
   } else {
     candidates_.push_back({score, entry.key, entry});
   }
+}
+
+// Under XF and WFP, where candidates come in queue order.
+void HeadPlanner::backfill_by_score(JobIndex head, Pass& pass) {
+  if (queue_.least_processors() > availability_.free()) return;
+  if (!plan_valid_) make_plan(head, false);
+  Room room{availability_.free(), plan_.extra, plan_.shadow_time - now_};
+  picked_.clear();
+  walk_.begin(queue_.by_score(), now_, room);
+  while (const ScoredJob* next = room.free > 0 ? walk_.next(room) : nullptr) {
+    const StartedBy how = reserve_extra(next->processors, next->backfill_time);
+    picked_.emplace_back(pending(*next), how);
+    room.free -= next->processors;
+    room.extra = plan_.extra;
+  }
+  for (const auto& [entry, how] : picked_) start_before_head(entry, how, false, pass);
+}
+
+// Under XF and WFP, where candidates have another order or are judged by other times.
+void HeadPlanner::add_scored_candidates(JobIndex head, bool on_requested) {
+  const auto none_starts = [&](Processors processors, Seconds time) {
+    return none_may_start({processors, time}, availability_.free(), on_requested);
+  };
+  queue_.by_score().for_each_within(availability_.free(), none_starts,
+                                    [&](const ScoredJob& scored) {
+                                      const double score = scored.score(policy_.order, now_);
+                                      add_candidate(head, pending(scored), score, on_requested);
+                                    });
 }
 
 // In an order of their own: as their keys say, by score, or just the few that have arrived.

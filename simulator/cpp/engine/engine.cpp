@@ -35,7 +35,8 @@ Engine::Engine(Processors machine, const Policy& policy, Seconds now,
 Scheduling Engine::scheduling() {
   return {policy_,    jobs_,          availability_,
           queue_,     now_,           arrived_,
-          full_pass_, active_guards_, counters_.guard_activations};
+          full_pass_, active_guards_, counters_.guard_activations,
+          *this};
 }
 
 void Engine::use_nodes(const NodeMachine& machine) { use_nodes(NodeScheduling(machine, now_)); }
@@ -48,6 +49,20 @@ NodePlanner& Engine::node_planner() { return dynamic_cast<NodePlanner&>(*planner
 
 const NodeScheduling& Engine::nodes() const {
   return dynamic_cast<const NodePlanner&>(*planner_).nodes();
+}
+
+OnNodes& Engine::on_nodes() { return dynamic_cast<OnNodes&>(*planner_); }
+
+const OnNodes& Engine::on_nodes() const { return dynamic_cast<const OnNodes&>(*planner_); }
+
+void Engine::use_slurm(SlurmState state) {
+  planner_ = std::make_unique<SlurmPlanner>(scheduling(), std::move(state));
+}
+
+SlurmPlanner& Engine::slurm_planner() { return dynamic_cast<SlurmPlanner&>(*planner_); }
+
+const SlurmPlanner& Engine::slurm_planner() const {
+  return dynamic_cast<const SlurmPlanner&>(*planner_);
 }
 
 void Engine::use_bgp(BgpMachine machine) {
@@ -185,6 +200,14 @@ Seconds Engine::next_event_time() { return pass_pending_ ? now_ : next_change();
 
 // The queue in an order that only holds now.
 std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
+  std::vector<Pending> entries;
+  entries.reserve(queue_.size());
+  if (keeps_score_order()) {
+    for (const ScoreOrder::Place& place : score_order_.sorted(policy_.order, jobs_, now_)) {
+      entries.push_back(queue_.entry(place.job, job(place.job)));
+    }
+    return entries;
+  }
   std::vector<Candidate> ordered;
   for (const auto& block : queue_.blocks()) {
     for (const Pending& entry : block) {
@@ -197,8 +220,6 @@ std::vector<Pending> Engine::sorted_by_score(OutsideNews&& news) const {
     score_outside(ordered, std::move(news));
   }
   std::sort(ordered.rbegin(), ordered.rend());
-  std::vector<Pending> entries;
-  entries.reserve(ordered.size());
   for (const Candidate& candidate : ordered) entries.push_back(candidate.entry);
   return entries;
 }
@@ -424,6 +445,11 @@ void Engine::kill(JobIndex index) {
   complete(index);
 }
 
+void Engine::set_time_limit(JobIndex index, Seconds time_limit) {
+  job(index).time_limit = time_limit;
+  set_end(index);
+}
+
 void Engine::complete(JobIndex index) {
   job(index).state = State::kFinished;
   availability_.finish(index);
@@ -460,6 +486,7 @@ void Engine::enter_queue(JobIndex index) {
   arriving.state = State::kPending;
   if (arriving.guarded) ++active_guards_;
   queue_.insert(index, arriving);
+  if (keeps_score_order()) score_order_.entered(index);
   arrived_.push_back(index);
   planner_->arrived(index);
   if (queue_.front().job == index) full_pass_ = true;

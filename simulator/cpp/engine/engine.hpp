@@ -13,12 +13,14 @@
 #include "core/admission.hpp"
 #include "core/availability.hpp"
 #include "core/queue.hpp"
+#include "core/score_order.hpp"
 #include "core/slack_settings.hpp"
 #include "core/types.hpp"
 #include "engine/outside_policy.hpp"
 #include "planning/bgp_planner.hpp"
 #include "planning/nodes/node_planner.hpp"
 #include "planning/planner.hpp"
+#include "planning/slurm/slurm_planner.hpp"
 
 namespace foretime {
 
@@ -41,6 +43,13 @@ class Engine final : private Pass {
   void use_nodes(NodeScheduling nodes);
   NodePlanner& node_planner();
   const NodeScheduling& nodes() const;
+  // Whoever plans on nodes.
+  OnNodes& on_nodes();
+  const OnNodes& on_nodes() const;
+  // As a site's Slurm does, on its nodes; before any job is submitted.
+  void use_slurm(SlurmState state);
+  SlurmPlanner& slurm_planner();
+  const SlurmPlanner& slurm_planner() const;
   // In place of the flat pool, before any job is submitted; its jobs ask for nodes.
   void use_bgp(BgpMachine machine);
   BgpPlanner& bgp_planner();
@@ -152,6 +161,7 @@ class Engine final : private Pass {
   void start(JobIndex index, StartedBy how) override;
   void kill(JobIndex index) override;
   void extend(JobIndex index, Seconds more) override { availability_.extend(index, more); }
+  void set_time_limit(JobIndex index, Seconds time_limit) override;
   std::vector<Pending> queue_by_score() override;
   void score(std::vector<Candidate>& queue) override;
   std::vector<JobIndex> choose(const std::vector<JobIndex>& queue, bool on_requested) override;
@@ -167,6 +177,7 @@ class Engine final : private Pass {
   void score_outside(std::vector<Candidate>& queue, OutsideNews&& news) const;
 
   std::vector<Pending> sorted_by_score(OutsideNews&& news) const;
+  bool keeps_score_order() const { return grows_with_time(policy_.order) && !policy_.switching; }
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
 
@@ -174,6 +185,7 @@ class Engine final : private Pass {
   std::vector<Job> jobs_;
   Availability availability_;
   Queue queue_;
+  mutable ScoreOrder score_order_;
   std::unique_ptr<Planner> planner_;
   Seconds now_;
   Counters counters_;

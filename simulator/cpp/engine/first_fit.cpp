@@ -21,6 +21,18 @@ void HeadPlanner::first_fit_queue(Pass& pass) {
   for (const auto& [entry, how] : picked_) pass.start(entry.job, how);
 }
 
+// Under XF and WFP.
+void HeadPlanner::first_fit_by_score(Pass& pass) {
+  Room room{availability_.free()};
+  picked_.clear();
+  walk_.begin(queue_.by_score(), now_, room);
+  while (const ScoredJob* next = room.free > 0 ? walk_.next(room) : nullptr) {
+    picked_.emplace_back(pending(*next), StartedBy::kBackfilled);
+    room.free -= next->processors;
+  }
+  for (const auto& [entry, how] : picked_) pass.start(entry.job, how);
+}
+
 // Of those in candidates_, the best first.
 void HeadPlanner::first_fit_candidates(Pass& pass) {
   std::sort(candidates_.rbegin(), candidates_.rend());

@@ -69,6 +69,32 @@ std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
   return nodes;
 }
 
+// The same of a site's Slurm.
+std::optional<SlurmState> slurm_of(const Beginning& beginning,
+                                   const std::vector<std::size_t>& order) {
+  if (!beginning.slurm) return std::nullopt;
+  const SlurmBeginning& from = *beginning.slurm;
+  Engine engine(beginning.machine, beginning.policy, beginning.now);
+  engine.use_slurm(SlurmState(from.site, beginning.now));
+  SlurmPlanner& planner = engine.slurm_planner();
+  for (const ResourceRequest& request : from.requests) planner.add_request(request);
+  for (std::size_t i = 0; i < beginning.running.size(); ++i) {
+    const auto index = static_cast<JobIndex>(i);
+    if (!from.running_facts.empty()) planner.controller().describe(index, from.running_facts[i]);
+    planner.has_already(index, from.running[i].slurm_partition, from.running[i].nodes);
+    engine.add_running(beginning.running[i]);
+  }
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const auto index = static_cast<JobIndex>(beginning.running.size() + at);
+    planner.set_request(index, from.request_of[order[at]]);
+    if (!from.pending_facts.empty()) {
+      planner.controller().describe(index, from.pending_facts[order[at]]);
+    }
+  }
+  planner.begin_with(from.notes);
+  return planner.state();
+}
+
 // By the indices that jobs have in the engines.
 std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
                                                const std::vector<std::size_t>& order) {
@@ -118,6 +144,7 @@ struct Prepared {
   std::vector<std::size_t> order;  // in which the pending jobs are submitted
   std::optional<Asked> asked;      // none: every job
   std::optional<NodeScheduling> nodes;
+  std::optional<SlurmState> slurm;
   std::shared_ptr<const AdmissionRules> rules;
 };
 
@@ -131,6 +158,7 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
+  if (prepared.slurm) engine.use_slurm(*prepared.slurm);
   if (prepared.rules) engine.admit_by(prepared.rules);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
@@ -149,10 +177,12 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
     const Arrivals& arrivals = samples.arrivals;
     for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
       const JobIndex arriving = engine.submit(arrivals.jobs[i]);
-      if (nodes) engine.node_planner().set_request(arriving, arrivals.request_of[i]);
+      if (nodes || prepared.slurm) {
+        engine.on_nodes().set_request(arriving, arrivals.request_of[i]);
+      }
     }
   }
-  if (beginning.plans || !beginning.pass_due) {
+  if (beginning.plans || prepared.slurm || !beginning.pass_due) {
     engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
   }
   if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
@@ -174,9 +204,10 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {
   const Prepared prepared = [&] {
-    Prepared made{in_submission_order(beginning.pending), {}, {}, {}};
+    Prepared made{in_submission_order(beginning.pending), {}, {}, {}, {}};
     if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
     made.nodes = nodes_of(beginning, made.order);
+    if (auto slurm = slurm_of(beginning, made.order)) made.slurm.emplace(std::move(*slurm));
     made.rules = rules_of(beginning, made.order);
     return made;
   }();

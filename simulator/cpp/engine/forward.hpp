@@ -9,6 +9,7 @@
 #include "core/types.hpp"
 #include "nodes/node_scheduling.hpp"
 #include "planning/planner.hpp"
+#include "planning/slurm/slurm_planner.hpp"
 
 namespace foretime {
 
@@ -26,6 +27,17 @@ struct NodeBeginning {
   std::vector<Held> planned;  // of each pending job with a planned start; empty if none are known
 };
 
+// A site's Slurm in place of a flat pool, and what its jobs have, ask and say.
+struct SlurmBeginning {
+  std::shared_ptr<const SlurmSite> site;
+  std::vector<ResourceRequest> requests;
+  std::vector<std::int32_t> request_of;      // of each pending job
+  std::vector<NodeBeginning::Held> running;  // of each
+  std::vector<SlurmJob> running_facts;       // of each, as of the pending ones; or none
+  std::vector<SlurmJob> pending_facts;
+  std::optional<SlurmNotes> notes;  // when its loops run; none: they look at once
+};
+
 // What every run begins with. Actual runtimes are those of the samples.
 struct Beginning {
   Processors machine = 0;
@@ -39,6 +51,7 @@ struct Beginning {
   bool pass_due = true;
   std::optional<PlanNotes> plans;
   std::optional<NodeBeginning> nodes;
+  std::optional<SlurmBeginning> slurm;
   // By place: the running jobs, then the pending ones; null if nothing keeps jobs from the queue.
   std::shared_ptr<AdmissionRules> admission;
 };

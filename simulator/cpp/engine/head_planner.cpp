@@ -110,26 +110,30 @@ bool HeadPlanner::has_own_order(bool on_requested) const {
 void HeadPlanner::pass_by_score(Pass& pass) {
   // The guard must know the head job even if nothing can start.
   if (!policy_.guard && !watches_ && queue_.least_processors() > availability_.free()) return;
-  scored_.clear();
-  for (const auto& block : queue_.blocks()) {
-    for (const Pending& entry : block) {
-      scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
+  const bool outside = policy_.order == Order::kOutside;
+  if (outside) {
+    score_all();
+    pass.score(scored_);
+    std::make_heap(scored_.begin(), scored_.end());
+    while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
+      pass.start(scored_.front().entry.job, StartedBy::kHead);
+      std::pop_heap(scored_.begin(), scored_.end());
+      scored_.pop_back();
     }
+  } else {
+    start_first_by_score(pass);
   }
-  if (policy_.order == Order::kOutside) pass.score(scored_);
-  std::make_heap(scored_.begin(), scored_.end());
-  while (!scored_.empty() && scored_.front().entry.processors <= availability_.free()) {
-    pass.start(scored_.front().entry.job, StartedBy::kHead);
-    std::pop_heap(scored_.begin(), scored_.end());
-    scored_.pop_back();
-  }
-  if (policy_.backfill == Backfill::kNone || scored_.empty()) return;
+  if (policy_.backfill == Backfill::kNone || queue_.empty()) return;
   if (policy_.backfill == Backfill::kFirstFit) {
-    candidates_ = scored_;
-    first_fit_candidates(pass);
+    if (outside) {
+      candidates_ = scored_;
+      first_fit_candidates(pass);
+    } else {
+      first_fit_by_score(pass);
+    }
     return;
   }
-  const JobIndex head = scored_.front().entry.job;
+  const JobIndex head = outside ? scored_.front().entry.job : queue_.by_score().first(now_).job;
   const bool on_requested = guard(head);
   if (availability_.free() == 0) return;
   if (policy_.backfill == Backfill::kOutside) {
@@ -140,11 +144,44 @@ void HeadPlanner::pass_by_score(Pass& pass) {
     backfill_blocks(queue_.blocks_of_candidates(), head, on_requested, pass);
     return;
   }
+  if (!outside && !has_own_order(on_requested) && !on_requested && easing_.late == 0) {
+    backfill_by_score(head, pass);
+    return;
+  }
   candidates_.clear();
-  for (const Candidate& scored : scored_) {
-    add_candidate(head, scored.entry, scored.score, on_requested);
+  if (outside) {
+    for (const Candidate& scored : scored_) {
+      add_candidate(head, scored.entry, scored.score, on_requested);
+    }
+  } else {
+    add_scored_candidates(head, on_requested);
   }
   backfill_candidates(on_requested, pass);
+}
+
+// Under XF and WFP.
+void HeadPlanner::start_first_by_score(Pass& pass) {
+  const ScoredQueue& queue = queue_.by_score();
+  Processors free = availability_.free();
+  if (queue.first(now_).processors > free) return;
+  picked_.clear();
+  walk_.begin(queue, now_, {});
+  for (const ScoredJob* next = walk_.next({}); next != nullptr; next = walk_.next({})) {
+    if (next->processors > free) break;
+    free -= next->processors;
+    picked_.emplace_back(pending(*next), StartedBy::kHead);
+  }
+  for (const auto& [entry, how] : picked_) pass.start(entry.job, how);
+}
+
+// In the order of submission, without scores from outside.
+void HeadPlanner::score_all() {
+  scored_.clear();
+  for (const auto& block : queue_.blocks()) {
+    for (const Pending& entry : block) {
+      scored_.push_back({queue_score(policy_.order, job(entry.job), now_), 0, entry});
+    }
+  }
 }
 
 // Starvation guard: true if everything must be planned on requested times. Unless it goes by a
@@ -171,6 +208,10 @@ bool HeadPlanner::guard(JobIndex head) {
 std::vector<Pending> HeadPlanner::queue_in_order() {
   std::vector<Pending> queue;
   if (is_time_dependent(policy_.order)) {
+    if (policy_.order != Order::kOutside) {
+      score_all();
+      std::make_heap(scored_.begin(), scored_.end());
+    }
     std::sort_heap(scored_.begin(), scored_.end());
     for (const Candidate& next : std::views::reverse(scored_)) queue.push_back(next.entry);
   } else {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/score_walk.hpp"
 #include "engine/plain_easy.hpp"
 #include "planning/queue_planner.hpp"
 
@@ -32,6 +33,11 @@ class HeadPlanner final : public QueuePlanner {
   // head_planner.cpp: starting jobs in queue order until one does not fit
   void pass_in_order(bool full, Pass& pass);
   void pass_by_score(Pass& pass);
+  void start_first_by_score(Pass& pass);
+  void score_all();
+  static Pending pending(const ScoredJob& scored) {
+    return {0, scored.rank, scored.job, scored.processors, scored.backfill_time};
+  }
   bool guard(JobIndex head);
   bool has_own_order(bool on_requested) const;
   std::vector<Pending> queue_in_order();
@@ -40,16 +46,20 @@ class HeadPlanner final : public QueuePlanner {
   // easy.cpp: what may start before the head job
   void backfill_blocks(const Queue::Blocks& blocks, JobIndex head, bool on_requested, Pass& pass);
   void backfill_candidates(bool on_requested, Pass& pass);
+  void backfill_by_score(JobIndex head, Pass& pass);
+  void make_plan(JobIndex head, bool on_requested);
   bool may_start(JobIndex head, Processors processors, Seconds time, bool on_requested);
   bool none_may_start(const Least& least, Processors free, bool on_requested) const;
   StartedBy reserve_extra(Processors processors, Seconds time);
   void add_candidate(JobIndex head, const Pending& entry, double score, bool on_requested);
+  void add_scored_candidates(JobIndex head, bool on_requested);
   void start_before_head(const Pending& entry, StartedBy how, bool on_requested, Pass& pass);
   Seconds backfill_time(const Pending& entry, bool on_requested) const;
 
   // first_fit.cpp
   void first_fit_queue(Pass& pass);
   void first_fit_candidates(Pass& pass);
+  void first_fit_by_score(Pass& pass);
 
   const std::optional<Seconds> ageing_ = settings_of<EasySettings>(policy_.settings).ageing;
   // Without a full pass only who has arrived needs testing, and plan_ (if valid) still holds.
@@ -59,6 +69,7 @@ class HeadPlanner final : public QueuePlanner {
   bool watches_ = false;
   PlainEasy::Lateness easing_;  // the head job's in this pass, under a gradual guard
   std::vector<Candidate> scored_;
+  ScoreWalk walk_;
   std::vector<Candidate> candidates_;
   std::vector<std::pair<Pending, StartedBy>> picked_;
 };

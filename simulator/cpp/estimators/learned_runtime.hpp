@@ -1,5 +1,5 @@
-// Runtimes learned job by job, as foretime_estimators.estimators.regression.learned_runtime (Gaussier 2015,
-// section 4).
+// Runtimes learned job by job, as foretime_estimators.estimators.regression.learned_runtime
+// (Gaussier 2015, section 4).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Online regression on a degree-2 polynomial by normalised adaptive gradients, as
-// foretime_estimators.estimators.regression.online_regression: the same operations on doubles in the same
-// order, so that every bit of a prediction is the same.
+// foretime_estimators.estimators.regression.online_regression: the same operations on doubles in
+// the same order, so that every bit of a prediction is the same.
 #pragma once
 
 #include <array>

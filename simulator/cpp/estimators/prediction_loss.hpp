@@ -1,5 +1,5 @@
-// What a wrong prediction costs, as foretime_estimators.estimators.regression.prediction_loss (Gaussier 2015,
-// tables 3, 5).
+// What a wrong prediction costs, as foretime_estimators.estimators.regression.prediction_loss
+// (Gaussier 2015, tables 3, 5).
 #pragma once
 
 #include <algorithm>

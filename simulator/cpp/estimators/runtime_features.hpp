@@ -1,5 +1,6 @@
-// What is known of a job at its submission, as foretime_estimators.estimators.regression.runtime_features
-// (Gaussier 2015, table 2), where the 20 features are explained.
+// What is known of a job at its submission, as
+// foretime_estimators.estimators.regression.runtime_features (Gaussier 2015, table 2), where the 20
+// features are explained.
 #pragma once
 
 #include <array>

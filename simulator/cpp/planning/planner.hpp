@@ -40,6 +40,8 @@ class Pass {
   virtual void kill(JobIndex index) = 0;
   // A running job gets so much more time.
   virtual void extend(JobIndex index, Seconds more) = 0;
+  // A running job is killed after so long.
+  virtual void set_time_limit(JobIndex index, Seconds time_limit) = 0;
   // The queue in an order that only holds now.
   virtual std::vector<Pending> queue_by_score() = 0;
   // Of an order from outside: the scores of these, which come in the order of submission.

@@ -21,6 +21,7 @@ struct Scheduling {
   bool& full_pass;
   std::int64_t& active_guards;  // waiting jobs for which the guard has stepped in
   std::int64_t& guard_activations;
+  Pass& pass;
 };
 
 class QueuePlanner : public Planner {
@@ -34,7 +35,8 @@ class QueuePlanner : public Planner {
         arrived_(engine.arrived),
         full_pass_(engine.full_pass),
         active_guards_(engine.active_guards),
-        guard_activations_(engine.guard_activations) {}
+        guard_activations_(engine.guard_activations),
+        pass_(engine.pass) {}
 
   Job& job(JobIndex index) { return jobs_[static_cast<std::size_t>(index)]; }
   const Job& job(JobIndex index) const { return jobs_[static_cast<std::size_t>(index)]; }
@@ -54,6 +56,7 @@ class QueuePlanner : public Planner {
   bool& full_pass_;
   std::int64_t& active_guards_;
   std::int64_t& guard_activations_;
+  Pass& pass_;
 };
 
 }  // namespace foretime

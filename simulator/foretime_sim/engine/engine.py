@@ -14,7 +14,18 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.native.bgp_core import use_bgp_machine
 from foretime_sim.engine.native.engine_core import core_engine, core_schedule, describe_for_slack
-from foretime_sim.engine.native.node_core import add_requests, use_machine
+from foretime_sim.engine.native.node_core import (
+    add_requests,
+    refuse_of_flat_pool,
+    use_machine,
+)
+from foretime_sim.engine.native.slurm_core import (
+    check_all_ran,
+    describe_for_slurm,
+    machine_of_site,
+    use_slurm_site,
+    whole_minutes,
+)
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.machines.bluegene.machine import BgpMachine
@@ -24,6 +35,7 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
 from foretime_sim.policies.slack import Overruns, SlackJobs
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.workloads.bgp_jobs import too_large
 from foretime_sim.workloads.workload import Workload
 
@@ -92,6 +104,11 @@ def simulate(
     policy.check_slack_jobs(slack_jobs, workload)
     if time_limit is not None:
         policy.check_in(Place.TIME_LIMITS)
+    site = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
+    if site is not None:
+        workload = machine_of_site(workload, site)
+        if time_limit is None:
+            time_limit = whole_minutes(np.asarray(workload.requested_time))
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
     calls = PolicyCalls.of_workload(policy, workload, reservations) if has_python(policy) else None
@@ -100,6 +117,11 @@ def simulate(
         if refusal := too_large(workload, workload.machine):
             raise InputError(refusal)
         use_bgp_machine(core, workload.machine, policy, reserved=bool(reservations))
+    elif site is not None:
+        refuse_of_flat_pool(policy, reserved=bool(reservations))
+        record = allocation or check
+        use_slurm_site(core, site, workload.epoch_of_zero, record=record, keep_plans=False)
+        describe_for_slurm(core, workload, site)
     elif workload.machine is not None:
         use_machine(
             core,
@@ -123,6 +145,8 @@ def simulate(
         times.priority,
     )
     core.finish()
+    if site is not None:
+        check_all_ran(core, workload)
     schedule = core_schedule(core, policy, workload.machine)
     if check:
         overruns = policy.overruns is not Overruns.KILL

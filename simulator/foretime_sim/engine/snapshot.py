@@ -205,6 +205,11 @@ class Snapshot:
         ``PendingJobs.requests``.
     limits
         On what groups of jobs have at once.
+    slurm_notes
+        Under Slurm, taken of an engine: when its loops run next, and what they left; ``None``: they
+        look at the queue at once.
+    epoch_of_zero
+        Epoch seconds of the clock's zero: Slurm's periods are those of the real clock.
     current_order
         Under a policy that switches between queue orders, which is current now; ``None``: the
         policy's ``order``.
@@ -239,6 +244,8 @@ class Snapshot:
     machine: Machine | None = None
     limits: tuple[GroupLimit, ...] = ()
     current_order: Order | None = None
+    slurm_notes: _core.SlurmNotes | None = None
+    epoch_of_zero: int = 0
 
     def __post_init__(self) -> None:
         if self.machine_processors < 1:
@@ -358,6 +365,8 @@ class Snapshot:
             engine_index=np.concatenate([running, pending]),
             machine=engine.machine,
             current_order=engine.current_order if engine.policy.switching else None,
+            slurm_notes=_core.slurm_notes(core) if engine.policy.is_slurm else None,
+            epoch_of_zero=engine.epoch_of_zero,
         )
 
     def in_order_of_rows(self) -> Snapshot:

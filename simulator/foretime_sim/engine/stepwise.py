@@ -15,6 +15,7 @@ from foretime_sim.engine.job_view import JobView, Moves
 from foretime_sim.engine.native.bgp_core import by_size_and_name, use_bgp_machine
 from foretime_sim.engine.native.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.engine.native.node_core import core_request, use_machine
+from foretime_sim.engine.native.slurm_core import StepwiseNames, use_slurm_site, whole_minutes
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
@@ -26,7 +27,9 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.role_times import JobTimesUpdate
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
+from foretime_sim.workloads.site_jobs import SiteJob
 
 State = _core.State
 
@@ -90,6 +93,15 @@ class Engine:
         machine: Machine | BgpMachine | None = None,
         allocation: bool = False,
     ) -> None:
+        self.policy = policy or Policy()
+        slurm = self.policy.backfill if isinstance(self.policy.backfill, Slurm) else None
+        self._slurm_names = None if slurm is None else StepwiseNames(slurm.site)
+        if slurm is not None:
+            if machine not in (None, slurm.site.machine):
+                raise InputError("machine is another than that of the site: leave it out")
+            if reservations:
+                raise InputError("reservations are those of the site: leave them out")
+            machine, reservations = slurm.site.machine, slurm.site.reservations
         if isinstance(machine, BgpMachine):
             has, unit = machine.nodes, "nodes"
         elif machine is not None:
@@ -103,9 +115,9 @@ class Engine:
         if machine_processors < 1:
             raise InputError(f"machine_processors is {machine_processors}: give at least 1")
         self.machine_processors = machine_processors
-        self.policy = policy or Policy()
         self.policy.check_in(Place.STEPS)
         self.reservations = tuple(reservations)
+        self.epoch_of_zero = epoch_of_zero
         self._node_reservations: tuple[NodeReservation, ...] = ()
         if isinstance(machine, Machine):
             names = [group.name for group in machine.node_groups]
@@ -128,6 +140,10 @@ class Engine:
         self._requests: dict[Request, int] = {}
         if isinstance(machine, BgpMachine):
             use_bgp_machine(self._core, machine, self.policy, reserved=bool(claims))
+        elif slurm is not None:
+            use_slurm_site(
+                self._core, slurm.site, epoch_of_zero, record=allocation, keep_plans=True
+            )
         elif machine is not None:
             use_machine(self._core, machine, self.policy, reserved=False, record=allocation)
 
@@ -144,11 +160,13 @@ class Engine:
         resources: JobResources | None = None,
         user: str | None = None,
         project: str | None = None,
+        said: SiteJob | None = None,
     ) -> int:
         """Submit a job at the clock's time or later; give its index (0, 1, 2, ...).
 
         Parameters are those of `foretime_sim.engine.engine.simulate`, for one job; user and project
-        are for policies in Python to look at, ``resources`` for a machine of nodes.
+        are for policies in Python and for sites to look at, ``resources`` for a machine of nodes,
+        ``said`` for a site's scheduler.
 
         Raises
         ------
@@ -171,6 +189,7 @@ class Engine:
             resources,
             user,
             project,
+            said,
         )
 
     def add_pending(
@@ -186,6 +205,7 @@ class Engine:
         resources: JobResources | None = None,
         user: str | None = None,
         project: str | None = None,
+        said: SiteJob | None = None,
     ) -> int:
         """Add a job waiting since ``submit_time``, to begin from a snapshot; give its index.
 
@@ -213,6 +233,7 @@ class Engine:
             resources,
             user,
             project,
+            said,
         )
 
     def _submit(
@@ -227,6 +248,7 @@ class Engine:
         resources: JobResources | None,
         user: str | None,
         project: str | None,
+        said: SiteJob | None,
     ) -> int:
         processors, request = self._request(resources, processors, requested_time)
         self._check(processors, actual_runtime, requested_time, time_limit)
@@ -235,6 +257,7 @@ class Engine:
             self._core.set_request(len(self._core), request)
         if self._calls is not None:
             self._calls.add_job(user, project)
+        self._describe(user, project, resources, said)
         return self._core.submit(
             submit_time,
             processors,
@@ -243,7 +266,7 @@ class Engine:
             queue,
             backfill,
             drain,
-            requested_time if time_limit is None else time_limit,
+            self._default_limit(requested_time) if time_limit is None else time_limit,
             priority,
         )
 
@@ -261,6 +284,7 @@ class Engine:
         user: str | None = None,
         project: str | None = None,
         bgp_partition: str | None = None,
+        said: SiteJob | None = None,
     ) -> int:
         """Add a job that started before now, to begin from a snapshot; give its index.
 
@@ -293,6 +317,7 @@ class Engine:
         _, _, drain = self._roles(requested_time, scheduled_time)
         if self._calls is not None:
             self._calls.add_job(user, project)
+        self._describe(user, project, resources, said)
         return self._core.add_running(
             start_time if submit_time is None else submit_time,
             start_time,
@@ -300,9 +325,29 @@ class Engine:
             actual_runtime,
             requested_time,
             drain,
-            requested_time if time_limit is None else time_limit,
+            self._default_limit(requested_time) if time_limit is None else time_limit,
             place,
         )
+
+    def _describe(
+        self,
+        user: str | None,
+        project: str | None,
+        resources: JobResources | None,
+        said: SiteJob | None,
+    ) -> None:
+        """Tell the core what the next job says to a site's scheduler."""
+        if self._slurm_names is not None:
+            reservation = None if resources is None else resources.reservation
+            said = said or SiteJob()
+            self._slurm_names.describe(self._core, user, project, reservation, said)
+        elif said is not None:
+            raise InputError("said is for a site's scheduler (backfill=Slurm(site)): leave it out")
+
+    def _default_limit(self, requested_time: int) -> int:
+        if self._slurm_names is None:
+            return requested_time
+        return int(whole_minutes(np.array([requested_time]))[0])
 
     def _bgp_place(self, processors: int, bgp_partition: str | None) -> int | None:
         """Give where the core has a running job's bgp_partition; ``None`` to let it choose."""

@@ -7,19 +7,17 @@ job asks for, and `foretime_sim.reference.nodes` how it is placed.
 
 from __future__ import annotations
 
-import difflib
 import enum
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from foretime_estimators.jobs.errors import InputError
+
+from foretime_sim.files.near_names import nearest
 
 MAX_NODES = 10_000_000
 """No group of nodes may be larger than this."""
 MAX_COUNT = 2**40
 """No count of a resource on a node may be larger than this."""
-_NAMES_TOLD = 20
-"""A message about an unknown name lists so many known ones."""
 
 
 class Selection(enum.Enum):
@@ -271,19 +269,3 @@ def _by_name(names: list[str], table: str) -> dict[str, int]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"{table}: {twice!r} is there twice")
     return index
-
-
-def format_limit(seconds: int) -> str:
-    """Write a time as ``D-HH:MM:SS``."""
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes // 1_440}-{minutes // 60 % 24:02}:{minutes % 60:02}:{rest:02}"
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Say which name is nearest, and which there are (of many, some)."""
-    known = list(names)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    if len(known) <= _NAMES_TOLD:
-        return f"{hint} There are: {', '.join(known)}"
-    return f"{hint} There are {len(known):,}, such as: {', '.join(known[:_NAMES_TOLD])}"

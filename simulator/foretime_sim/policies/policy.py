@@ -15,6 +15,7 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slack import Overruns, SlackJobs
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.workloads.workload import Workload
 
 
@@ -156,6 +157,11 @@ class Policy:
         return self.backfill.switching if isinstance(self.backfill, Planning) else None
 
     @property
+    def is_slurm(self) -> bool:
+        """Whether a site's Slurm schedules."""
+        return isinstance(self.backfill, Slurm)
+
+    @property
     def order_name(self) -> str:
         """What the queue order is called: that of the switching where there is one."""
         return str(self.order if self.switching is None else self.switching)
@@ -224,6 +230,8 @@ class Policy:
         slack_jobs.check(workload.name, workload.job_id)
 
     def __post_init__(self) -> None:
+        if isinstance(self.backfill, Slurm):
+            self._check_slurm()
         if (
             self.guard is not None
             and self.guard.runs_beside
@@ -247,6 +255,23 @@ class Policy:
             self._check_correction_steps(self.correction_steps)
         if self.scheduling_interval_s is not None:
             self._check_interval(self.scheduling_interval_s)
+
+    def _check_slurm(self) -> None:
+        if self.order is not Order.FCFS:
+            raise InputError(
+                f"order is {self.order}: under slurm the site's priorities order the queue: leave"
+                " it out"
+            )
+        if self.correction not in (Correction.REQUESTED, Correction.SLURM):
+            raise InputError(
+                f"correction is {self.correction}: under slurm running jobs are planned as Slurm"
+                " does: leave it out"
+            )
+        if self.event_order is EventOrder.PER_EVENT or self.scheduling_interval_s is not None:
+            raise InputError(
+                "under slurm the loops of the site run when they are due: leave event_order and"
+                " scheduling_interval_s out"
+            )
 
     def _check_correction_steps(self, steps: int) -> None:
         given = f"correction_steps is {steps}:"

@@ -2,6 +2,9 @@
 
 It knows no log, no engine and no live scheduler. The files of a site are written and read here.
 
+What its jobs say to it is in `foretime_sim.workloads.site_jobs`.
+
 Public names: `SlurmSite`, `SlurmParameters`, `SlurmPriority`, `Limits`, `Qos`, `Association`,
-`PartitionRules`, `SiteJobs`.
+`PartitionRules`, `read_site`, `format_site`, `unmodelled_refusal`; `PbsSite`, `PbsServer`,
+`PbsQueue`, `PbsHost`, `PbsScheduler`, `PbsLimits`, `ShareGroup`, `PbsReservation`.
 """

@@ -94,6 +94,16 @@ class Qos:
         Names of QOS whose jobs its jobs may preempt.
     preempt_mode
         ``None``: that of the cluster.
+    grace_time_s
+        GraceTime of its jobs, once they are preempted.
+    limit_factor
+        What its jobs' associations' GrpTRES and MaxTRES are multiplied by (LimitFactor).
+    preempt_exempt_time_s
+        How long its jobs run before they may be preempted (PreemptExemptTime); ``None``: that of
+        the cluster.
+    used_tres_s, used_wall_s
+        What its jobs have used, in TRES-seconds by kind and seconds, decayed as of
+        `SlurmSite.usage_at` (``scontrol show assoc_mgr`` has minutes in brackets).
 
     Examples
     --------
@@ -110,6 +120,11 @@ class Qos:
     usage_factor: float = 1.0
     preempt: tuple[str, ...] = ()
     preempt_mode: str | None = None
+    grace_time_s: int = 0
+    limit_factor: float | None = None
+    preempt_exempt_time_s: int | None = None
+    used_tres_s: Mapping[str, float] = field(default_factory=dict)
+    used_wall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +150,11 @@ class Association:
         Allowed to its jobs, and taken by those that name none.
     default
         Whether it is the account of those of its user's jobs that name none.
+    priority
+        Weighed by PriorityWeightAssoc against that of the others (Priority).
+    used_tres_s, used_wall_s
+        What has been used, in TRES-seconds by kind and seconds, decayed as of
+        `SlurmSite.usage_at`; of an account with all below it.
 
     Examples
     --------
@@ -154,3 +174,6 @@ class Association:
     qos: tuple[str, ...] = ()
     default_qos: str | None = None
     default: bool = False
+    priority: int = 0
+    used_tres_s: Mapping[str, float] = field(default_factory=dict)
+    used_wall_s: float = 0.0

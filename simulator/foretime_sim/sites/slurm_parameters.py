@@ -28,6 +28,10 @@ class SlurmParameters:
         How many jobs it starts, and plans; 0 of the first and the last: no limit.
     bf_min_prio_reserve, bf_min_age_reserve
         Which jobs it plans.
+    epilog
+        Whether jobs leave something to do on their nodes when they end: an Epilog, or
+        PrologFlags=Contain. If so, their ends run the main loop at once; if not, it waits for
+        batch_sched_delay.
     bf_continue, bf_one_resv_per_job, bf_running_job_reserve, bf_licenses
         Words that are set or not.
     time_min_as_soft_limit
@@ -54,6 +58,7 @@ class SlurmParameters:
     defer: bool = False
     assoc_limit_stop: bool = False
     max_rpc_cnt: int = 0
+    epilog: bool = False
     bf_interval: int = 30
     bf_resolution: int = 60
     bf_window: int = 86_400

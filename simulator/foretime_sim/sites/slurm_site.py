@@ -24,6 +24,8 @@ class PartitionRules:
         QOS of the partition, whose limits its jobs have; ``None``: none.
     allow_accounts, deny_accounts, allow_qos, deny_qos
         ``None``: all, or none denied.
+    min_nodes
+        MinNodes.
     max_cpus_per_node
         MaxCPUsPerNode.
     max_memory_per_cpu_mib, max_memory_per_node_mib, default_memory_per_node_mib
@@ -54,6 +56,7 @@ class PartitionRules:
     deny_accounts: frozenset[str] | None = None
     allow_qos: frozenset[str] | None = None
     deny_qos: frozenset[str] | None = None
+    min_nodes: int = 0
     max_cpus_per_node: int | None = None
     max_memory_per_cpu_mib: int = 0
     max_memory_per_node_mib: int = 0
@@ -95,6 +98,10 @@ class SlurmSite:
     preempt_type, preempt_mode
         ``preempt/none``, ``preempt/qos`` or ``preempt/partition_prio``; ``OFF``, ``REQUEUE``,
         ``CANCEL``, ``SUSPEND`` (with ``,GANG``).
+    preempt_exempt_time_s
+        PreemptExemptTime.
+    preempt_parameters
+        Of PreemptParameters, in lower case: ``youngest_first``, ``min_exempt_priority=...``, ...
     usage_at
         Epoch seconds of the raw usages; ``None`` where nothing has been used.
     not_modelled
@@ -122,8 +129,14 @@ class SlurmSite:
     enforce_part_limits: str = "NO"
     preempt_type: str = "preempt/none"
     preempt_mode: str = "OFF"
+    preempt_exempt_time_s: int = 0
+    preempt_parameters: tuple[str, ...] = ()
     usage_at: int | None = None
     not_modelled: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        """Hash what most sites differ in; mappings can't be hashed."""
+        return hash((self.machine, self.version, self.parameters))
 
     def rules_of(self, slurm_partition: str) -> PartitionRules:
         """Give the rules of a slurm_partition by name; the defaults where it has none."""

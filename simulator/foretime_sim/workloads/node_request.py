@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import LONGEST_S
 
-from foretime_sim.machines.machine import Machine, Selection, format_limit, nearest
+from foretime_sim.files.near_names import nearest
+from foretime_sim.files.toml_keys import format_time
+from foretime_sim.machines.machine import Machine, Selection
 from foretime_sim.machines.reservations import NodeReservation
 
 
@@ -297,8 +299,8 @@ def _obstacle(
     part = machine.slurm_partitions[choice.slurm_partition]
     where = f"in partition {part.name}"
     if part.max_time_s is not None and requested_time > part.max_time_s:
-        limit = f"above max_time of {format_limit(part.max_time_s)} {where}"
-        return f"it asks for {format_limit(requested_time)}, {limit}", limit
+        limit = f"above max_time of {format_time(part.max_time_s)} {where}"
+        return f"it asks for {format_time(requested_time)}, {limit}", limit
     if part.max_cpus is not None and request.cpus > part.max_cpus:
         limit = f"above max_cpus of {part.max_cpus:,} {where}"
         return f"it asks for {request.cpus:,} CPUs, {limit}", limit

@@ -95,13 +95,13 @@ def with_machine(workload: Workload, machine: Machine, *, leave_out: bool = Fals
         kept = fitted.request_of >= 0
         if not kept.any():
             raise InputError(f"{workload.name}: no job can run on this machine: {reason}")
-        placed = replace(placed.take(kept), notes=(*workload.notes, _left_out(fitted.limits)))
+        placed = replace(placed.take(kept), notes=(*workload.notes, left_out_note(fitted.limits)))
         fitted = fit_requests(placed)
     cpus = np.array([request.cpus for request in fitted.requests], dtype=np.int64)
     return replace(placed, processors=cpus[fitted.request_of])
 
 
-def _left_out(limits: Mapping[int, str]) -> str:
+def left_out_note(limits: Mapping[int, str]) -> str:
     """Say how many jobs were left out by each limit; the counts add up."""
     listed = Counter(limits.values()).most_common()
     told = [f"{jobs:,} {limit}" for limit, jobs in listed[:SHOWN_LIMITS]]

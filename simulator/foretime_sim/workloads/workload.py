@@ -15,6 +15,7 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.site_jobs import SiteJobs
 
 MaskedEndings: TypeAlias = np.ma.MaskedArray[tuple[int], np.dtype[np.int8]]
 
@@ -56,6 +57,8 @@ class Workload:
         The nodes that it runs on (`foretime_sim.workloads.resource_requests.with_machine`), or the
         Blue Gene (`foretime_sim.workloads.bgp_jobs.with_bgp_machine`), where processors are nodes;
         ``None`` for the flat pool of ``machine_processors``.
+    site_jobs
+        What jobs say to a site's scheduler (QOS, nice, reservations, ...); ``None``: nothing.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Workload:
     requests: ResourceRequests | None = None
     machine: Machine | BgpMachine | None = None
     notes: tuple[str, ...] = field(default=())
+    site_jobs: SiteJobs | None = None
 
     def __len__(self) -> int:
         return len(self.submit_time)
@@ -126,6 +130,7 @@ class Workload:
             executables=labels(self.executables),
             array_ids=labels(self.array_ids),
             requests=None if self.requests is None else self.requests.take(jobs),
+            site_jobs=None if self.site_jobs is None else self.site_jobs.take(jobs),
         )
 
     def ending(self, job: int) -> Ending | None:

@@ -37,3 +37,32 @@ def test_the_units_are_little_exposed(name: str, repository: Path, tmp_path: Pat
     if "Overall exposure level" not in reply.stdout:
         pytest.skip(f"systemd-analyze judges no units here: {reply.stderr[:200]}")
     assert reply.returncode == 0, reply.stdout
+
+
+def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
+    """pbs_iff is setuid; systemd forbids that with any of these, for a unit that has User=."""
+    implying = [
+        "LockPersonality",
+        "MemoryDenyWriteExecute",
+        "NoNewPrivileges",
+        "PrivateDevices",
+        "ProtectClock",
+        "ProtectHostname",
+        "ProtectKernelLogs",
+        "ProtectKernelModules",
+        "ProtectKernelTunables",
+        "RestrictAddressFamilies",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "SystemCallArchitectures",
+        "SystemCallFilter",
+        "SystemCallLog",
+        "DynamicUser",
+    ]
+    units = repository / "contrib" / "systemd"
+    unit = (units / "foretime.service").read_text()
+    changed = (units / "foretime.service.d" / "pbs.conf").read_text().splitlines()
+    given = [name for name in implying if f"\n{name}=" in unit]
+    assert len(given) > 10
+    assert not [name for name in given if not {f"{name}=", f"{name}=no"} & set(changed)]

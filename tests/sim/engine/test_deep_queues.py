@@ -33,7 +33,7 @@ SCHEDULED = np.maximum(1, REQUESTED // RNG.integers(1, 4, JOBS))
 
 @pytest.mark.parametrize("guard_s", [None, 0, 600])
 @pytest.mark.parametrize("backfill", [Backfill.EASY, Backfill.EASY_SJBF])
-@pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.WFP])
+@pytest.mark.parametrize("order", [Order.FCFS, Order.SJF, Order.XF, Order.WFP])
 def test_a_deep_queue_is_scheduled_as_the_reference_does(
     order: Order, backfill: Backfilling, guard_s: int | None
 ) -> None:
@@ -47,11 +47,12 @@ def test_a_deep_queue_is_scheduled_as_the_reference_does(
 
 
 @pytest.mark.parametrize("backfill", [Backfill.EASY, Backfill.EASY_SJBF])
+@pytest.mark.parametrize("order", [Order.FCFS, Order.XF, Order.WFP])
 def test_jobs_changed_and_cancelled_in_the_queue_take_their_new_places(
-    backfill: Backfilling,
+    order: Order, backfill: Backfilling
 ) -> None:
     """Given other times while they wait, jobs run as if submitted with these."""
-    policy = Policy(backfill=backfill)
+    policy = Policy(order, backfill)
     engine = Engine(16, policy)
     rows = zip(DEEP.processors.tolist(), DEEP.actual_runtime.tolist(), REQUESTED.tolist(),
                strict=True)  # fmt: skip

@@ -54,6 +54,17 @@ class SlurmCluster:
         More of slurm.conf.
     scheduler_parameters
         More of SchedulerParameters; ``None`` as the value of those that have none.
+    quick
+        Decide within a second or two; otherwise SchedulerParameters are these alone.
+    slurm_partitions
+        Of each the text after ``PartitionName=``.
+    node_settings
+        Other nodes in the place of n1, n2, ...: what slurm.conf says of each, by name.
+    files
+        More files beside slurm.conf, by name; ``FOLDER`` in them is the cluster's, which has files
+        gpu0, gpu1, ... for devices.
+    slurmd
+        Whether the nodes have their daemons; without them they stay unknown.
 
     Attributes
     ----------
@@ -75,9 +86,15 @@ class SlurmCluster:
         cpus: int = 4,
         conf: Mapping[str, str] | None = None,
         scheduler_parameters: Mapping[str, str | None] | None = None,
+        quick: bool = True,
         slurm_partitions: Sequence[str] | None = None,
+        node_settings: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+        slurmd: bool = True,
     ) -> None:
         self.release = release
+        self._slurmd = slurmd
+        nodes = len(node_settings) if node_settings else nodes
         self.folder = Path(tempfile.mkdtemp(prefix="foretime-slurm-", dir="/tmp"))
         self.jobs_folder = self.folder / "jobs"
         self.table = self.folder / "table" / "foretime.table"
@@ -85,10 +102,18 @@ class SlurmCluster:
         self._generation = 0
         self._ports = PortBlock()
         try:
-            self._make_folders(nodes)
             self.conf = slurm_conf.new_configuration(
                 self.folder, nodes, cpus, conf or {}, self._ports
             )
+            self.conf.node_settings = dict(node_settings or {})
+            self._make_folders()
+            for name, text in (files or {}).items():
+                placed = text.replace("FOLDER", str(self.folder))
+                (self.folder / "etc" / name).write_text(placed, encoding="utf-8")
+            for number in range(8):
+                (self.folder / f"gpu{number}").touch()
+            if not quick:
+                self.conf.scheduler_parameters.clear()
             self.conf.scheduler_parameters |= scheduler_parameters or {}
             if slurm_partitions is not None:
                 self.conf.slurm_partitions = list(slurm_partitions)
@@ -104,16 +129,17 @@ class SlurmCluster:
             (self.folder / "run/namespace.pid").write_text(str(self.namespace.pid))
             self._start_munge()
             self.start_slurmctld("-c")
-            for name in self.conf.node_names:
-                self.start_slurmd(name)
-            self.wait_for(self._all_idle, "the nodes to be idle", READY_S)
+            if slurmd:
+                for name in self.conf.node_names:
+                    self.start_slurmd(name)
+                self.wait_for(self._all_idle, "the nodes to be idle", READY_S)
         except BaseException:
             self.stop()
             raise
 
     # Bringing it up -------------------------------------------------------------------------------
 
-    def _make_folders(self, nodes: int) -> None:
+    def _make_folders(self) -> None:
         self.folder.chmod(0o755)
         owners = {"etc": 0, "munge": MUNGE_UID, "jobs": 0, "log": SLURM_UID, "run": SLURM_UID}
         owners |= {"state": SLURM_UID, "table": SLURM_UID, "spool": SLURM_UID}
@@ -121,8 +147,8 @@ class SlurmCluster:
             (self.folder / name).mkdir()
             os.chown(self.folder / name, owner, owner)
         self.jobs_folder.chmod(0o1777)
-        for number in range(1, nodes + 1):
-            (self.folder / "spool" / f"n{number}").mkdir()
+        for name in self.conf.node_names:
+            (self.folder / "spool" / name).mkdir()
 
     def _start_munge(self) -> None:
         munge = self.folder / "munge"
@@ -161,6 +187,9 @@ class SlurmCluster:
         self._wait_for_nodes()
 
     def _wait_for_nodes(self) -> None:
+        if not self._slurmd:
+            return
+
         def known() -> bool:
             states = self.run(["sinfo", "-h", "-N", "-o", "%T"]).stdout.split()
             return bool(states) and not any("unk" in state or "*" in state for state in states)
@@ -235,13 +264,18 @@ class SlurmCluster:
         ).strip()
 
     def try_sbatch(
-        self, *options: str, user: str = "alice", script: str = "sleep 3600"
+        self,
+        *options: str,
+        user: str = "alice",
+        script: str = "sleep 3600",
+        timeout_s: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Submit a job that may be refused."""
         return self.run(
             ["sbatch", "--parsable", f"--chdir={self.jobs_folder}", "--output=/dev/null", *options],
             user,
             stdin=f"#!/bin/bash\n{script}\n",
+            timeout_s=timeout_s,
         )
 
     def job(self, job_id: str) -> dict[str, str]:

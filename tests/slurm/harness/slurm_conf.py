@@ -41,12 +41,15 @@ class SlurmConfiguration:
         The text of each after ``PartitionName=``.
     ports
         First of the nodes' ports.
+    node_settings
+        Nodes by name with what slurm.conf says of each, in the place of n1, n2, ...
     """
 
     values: dict[str, str]
     nodes: int
     cpus: int
     ports: int
+    node_settings: dict[str, str] = field(default_factory=dict)
     scheduler_parameters: dict[str, str | None] = field(
         default_factory=lambda: dict(SCHEDULER_PARAMETERS)
     )
@@ -56,8 +59,8 @@ class SlurmConfiguration:
 
     @property
     def node_names(self) -> list[str]:
-        """n1, n2, ..."""
-        return [f"n{number}" for number in range(1, self.nodes + 1)]
+        """n1, n2, ...; or those that have settings."""
+        return list(self.node_settings) or [f"n{number}" for number in range(1, self.nodes + 1)]
 
     def text(self) -> str:
         """Give slurm.conf."""
@@ -66,10 +69,11 @@ class SlurmConfiguration:
             name if value is None else f"{name}={value}"
             for name, value in self.scheduler_parameters.items()
         )
-        lines.append(f"SchedulerParameters={parameters}")
+        if parameters:
+            lines.append(f"SchedulerParameters={parameters}")
         lines += [
             f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={self.ports + number}"
-            f" CPUs={self.cpus} RealMemory=1000 State=UNKNOWN"
+            f" {self.node_settings.get(name, f'CPUs={self.cpus} RealMemory=1000')} State=UNKNOWN"
             for number, name in enumerate(self.node_names)
         ]
         lines += [f"PartitionName={partition} State=UP" for partition in self.slurm_partitions]

@@ -44,7 +44,7 @@ def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
             name: _setting(configuration, name) for name in ("DefMemPerCPU", "DefMemPerNode")
         }
         parts = [
-            _partition({**defaults, **fields_of(line)})
+            _partition(_with_defaults(fields_of(line), defaults))
             for line in partitions.splitlines()
             if line.startswith("PartitionName=")
         ]
@@ -75,11 +75,11 @@ def _setting(configuration: str, name: str) -> str:
 def _node(values: Mapping[str, str]) -> ClusterNode:
     state = set(re.split(r"[+*~#!%$@^-]+", values["State"].upper()))
     gpus, types = 0, []
-    for part in _words(values.get("Gres", "")):
+    for part in words_of(values.get("Gres", "")):
         if match := _GPU.fullmatch(part):
             gpus += int(match[2] or 1)
             types += [f"gpu:{match[1]}"] if match[1] else []
-    features = _words(values.get("AvailableFeatures", ""))
+    features = words_of(values.get("AvailableFeatures", ""))
     return ClusterNode(
         values["NodeName"],
         # Cores set aside for the system are not given out.
@@ -92,11 +92,21 @@ def _node(values: Mapping[str, str]) -> ClusterNode:
     )
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """Split at commas outside of brackets; ``(null)`` is nothing."""
     if text in ("", "(null)", "N/A"):
         return []
     return [word for word in re.split(r",(?![^(]*\))", text) if word]
+
+
+def _with_defaults(values: dict[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Give a slurm_partition's fields with the cluster's memory where it has none of its own.
+
+    As ``_get_def_mem`` in job_mgr.c; scontrol tells none as DefMemPerNode=UNLIMITED.
+    """
+    if any(values.get(name, "").isdecimal() for name in defaults):
+        return values
+    return {**values, **{name: value for name, value in defaults.items() if value.isdecimal()}}
 
 
 def _partition(values: Mapping[str, str]) -> ClusterPartition:
@@ -114,7 +124,9 @@ def _partition(values: Mapping[str, str]) -> ClusterPartition:
         limit("MaxNodes"),
         limit("DefMemPerCPU"),
         limit("DefMemPerNode"),
-        exclusive=values.get("OverSubscribe") == "EXCLUSIVE",
+        # 26.05 tells OverSubscribe=EXCLUSIVE as Exclusive=NODE, with OverSubscribe=NO.
+        exclusive="EXCLUSIVE" in values.get("OverSubscribe", "")
+        or values.get("Exclusive", "") == "NODE",
         default=values.get("Default") == "YES",
         is_up=values.get("State", "UP") == "UP",
         hidden=values.get("Hidden") == "YES",
@@ -239,4 +251,4 @@ def _by_cores(nodes: object, cpus: int) -> list[tuple[str, int, int]]:
 
 def _gpus_of(text: str) -> int:
     """Count the GPUs of ``gpu:a100:2(IDX:0-1)``."""
-    return sum(int(match[2] or 1) for part in _words(text) if (match := _GPU.fullmatch(part)))
+    return sum(int(match[2] or 1) for part in words_of(text) if (match := _GPU.fullmatch(part)))

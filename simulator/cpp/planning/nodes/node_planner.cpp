@@ -27,6 +27,14 @@ bool NodePlanner::has_room(std::int32_t request) {
   });
 }
 
+std::vector<NodeRow> NodePlanner::rows_of(JobIndex index) const {
+  std::vector<NodeRow> rows;
+  for (const Share& share : nodes_.pool.shares_of(index)) {
+    rows.push_back({nodes_.pool.first_node_of(share.unit), share.nodes, share.node});
+  }
+  return rows;
+}
+
 void NodePlanner::place(JobIndex index, std::int32_t slurm_partition, const Shares& shares) {
   nodes_.pool.start(index, slurm_partition, shares, now_, now_);
 }

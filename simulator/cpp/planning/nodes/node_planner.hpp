@@ -8,22 +8,30 @@
 #include <vector>
 
 #include "nodes/node_scheduling.hpp"
+#include "planning/nodes/on_nodes.hpp"
 #include "planning/queue_planner.hpp"
 
 namespace foretime {
 
-class NodePlanner : public QueuePlanner {
+class NodePlanner : public QueuePlanner, public OnNodes {
  public:
   NodePlanner(const Scheduling& engine, NodeScheduling nodes)
       : QueuePlanner(engine), nodes_(std::move(nodes)) {}
 
   const NodeScheduling& nodes() const { return nodes_; }
-  void record() { nodes_.pool.record(true); }
-  void add_request(ResourceRequest request);
-  // Before the job is submitted or added.
-  void set_request(JobIndex index, std::int32_t request);
-  // Whether a job with the request could run now.
-  bool has_room(std::int32_t request);
+  void record() override { nodes_.pool.record(true); }
+  const std::vector<std::int64_t>& records() const override { return nodes_.pool.records(); }
+  void add_request(ResourceRequest request) override;
+  void set_request(JobIndex index, std::int32_t request) override;
+  const std::vector<std::int32_t>& request_of() const override { return nodes_.request_of; }
+  bool has_room(std::int32_t request) override;
+  std::int32_t slurm_partition_of(JobIndex index) const override {
+    return nodes_.pool.slurm_partition_of(index);
+  }
+  std::vector<NodeRow> rows_of(JobIndex index) const override;
+  const std::vector<NodeReservation>* node_reservations() const override {
+    return &nodes_.reservations;
+  }
   // A job that runs already, and is told of next, has these. One that is given none gets some as if
   // it started then; there must be room.
   void place(JobIndex index, std::int32_t slurm_partition, const Shares& shares);

@@ -16,8 +16,8 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.near_names import nearest
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, Links
-from foretime_sim.machines.machine import nearest
 
 NODES_PER_CARD = 32
 CARDS_PER_MIDPLANE = 16

@@ -18,7 +18,7 @@ import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from numpy.typing import NDArray
 
-from foretime_sim.machines.machine import nearest
+from foretime_sim.files.near_names import nearest
 
 
 class Links(enum.Enum):

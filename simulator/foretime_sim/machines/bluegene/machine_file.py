@@ -14,6 +14,7 @@ from foretime_estimators.jobs.errors import InputError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from foretime_sim.files.compressed_files import read_text
+from foretime_sim.files.near_names import nearest
 from foretime_sim.files.toml_text import parse_toml
 from foretime_sim.machines.bluegene.geometry import (
     DIGITS,
@@ -26,7 +27,6 @@ from foretime_sim.machines.bluegene.geometry import (
     wires_of,
 )
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition, Links
-from foretime_sim.machines.machine import nearest
 
 MOST_BGP_PARTITIONS = 20_000
 """A catalogue may not have more: conflicts are kept for every pair."""

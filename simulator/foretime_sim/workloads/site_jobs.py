@@ -44,7 +44,7 @@ class SiteJobs:
     Examples
     --------
     >>> import numpy as np
-    >>> from foretime_sim.sites.site_jobs import SiteJobs
+    >>> from foretime_sim.workloads.site_jobs import SiteJobs
     >>> jobs = SiteJobs(nice=np.ma.array([100, 0], mask=[False, True]))
     >>> jobs.take([0]).nice.tolist()
     [100]
@@ -74,3 +74,35 @@ class SiteJobs:
             elif column is not None:
                 columns[name] = column[jobs]
         return replace(self, **columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteJob:
+    """What one job says to a site's scheduler; ``None`` where it says nothing.
+
+    Attributes
+    ----------
+    qos, nice, site_factor, time_min_s, begin_time, licenses, array_most_running
+        As the columns of `SiteJobs`.
+    array
+        Which job array it is a task of.
+    after, after_what
+        Index of the job that it comes after, and what must have happened to that one.
+
+    Examples
+    --------
+    >>> from foretime_sim.workloads.site_jobs import SiteJob
+    >>> SiteJob(nice=100).nice
+    100
+    """
+
+    qos: str | None = None
+    nice: int = 0
+    site_factor: int = 0
+    time_min_s: int | None = None
+    begin_time: int | None = None
+    licenses: str | None = None
+    array: str | None = None
+    array_most_running: int | None = None
+    after: int | None = None
+    after_what: int | None = None

@@ -1,0 +1,59 @@
+"""What ``qmgr -c "print server"`` and the like print: lines that would make the same again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from foretime_estimators.jobs.errors import InputError
+
+_LINE = re.compile(r"(create|set) (\w+)(?: ([^\s=]+))?(?: ([\w.]+) (\+?=) (.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class QmgrObject:
+    """A server, queue, scheduler, node or resource with its attributes.
+
+    Attributes
+    ----------
+    kind, name
+        ``server`` has no name.
+    attributes
+        By name, ``resources_max.walltime`` among them; lists joined by commas.
+    """
+
+    kind: str
+    name: str
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+def parse_qmgr(text: str) -> list[QmgrObject]:
+    """Read objects in their order.
+
+    Raises
+    ------
+    InputError
+        Naming the first line that is none of qmgr's.
+    """
+    found: dict[tuple[str, str], QmgrObject] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith(("import ", "unset ")) or not (match := _LINE.fullmatch(line.strip())):
+            if line.startswith(("import ", "unset ")):
+                continue
+            raise InputError(
+                f"line {number} is none of qmgr's: {line[:80]!r}; give the whole output of"
+                ' qmgr -c "print server"'
+            )
+        _, kind, name, attribute, sign, value = match.groups()
+        if kind == "server":
+            # "set server NAME = VALUE": what looks like the name is the attribute.
+            attribute, name = attribute or name, ""
+        owner = found.setdefault((kind, name or ""), QmgrObject(kind, name or ""))
+        if attribute is not None and value is not None:
+            value = value.strip().strip('"')
+            old = owner.attributes.get(attribute)
+            added = f"{old},{value}" if sign == "+=" and old else value
+            owner.attributes[attribute] = added
+    return list(found.values())

@@ -1,0 +1,52 @@
+"""PBS's fair-share tree: the file resource_group, and usage as ``pbsfs -p`` prints it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.sites.pbs_site import ShareGroup
+
+_FIELDS = 4
+_USAGE = re.compile(r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*(-?\d+)\s+Usage:\s*(\d+)")
+
+
+def parse_usage(text: str) -> dict[str, float]:
+    """Read what ``pbsfs -p`` prints: usage by name."""
+    return {match[1]: float(match[3]) for match in _USAGE.finditer(text)}
+
+
+def parse_resource_group(
+    text: str, usage: Mapping[str, float] | None = None
+) -> tuple[ShareGroup, ...]:
+    """Read lines of name, own id, parent and shares.
+
+    Parameters
+    ----------
+    text
+        The file.
+    usage
+        Of `parse_usage`; who is missing has used nothing.
+
+    Raises
+    ------
+    InputError
+        Naming the line that can't be read, whose parent is not above it, or that is there twice.
+    """
+    found: dict[str, ShareGroup] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        where = f"resource_group, line {number}"
+        if len(words) < _FIELDS or not words[3].isdecimal():
+            raise InputError(f"{where}: {line.strip()[:80]!r}: give name, id, parent and shares")
+        name, _, parent, shares = words[:_FIELDS]
+        if name in found:
+            raise InputError(f"{where}: {name!r} is there twice: leave one of them")
+        parent = "root" if parent == "TREEROOT" else parent
+        if parent != "root" and parent not in found and parent != "unknown":
+            raise InputError(f"{where}: the parent {parent!r} has no line above this one")
+        found[name] = ShareGroup(name, parent, int(shares), (usage or {}).get(name, 1.0))
+    return tuple(found.values())

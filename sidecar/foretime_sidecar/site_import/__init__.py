@@ -1,0 +1,4 @@
+"""A site's scheduler as its own commands tell of it, live or saved, made a `SlurmSite`.
+
+Public names: `read_folder`, `ask_slurm`, `import_site`.
+"""

@@ -1,0 +1,112 @@
+"""Saved outputs of a folder, told apart by what they hold, not by their names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.files.compressed_files import read_text
+
+from foretime_sidecar.site_import.columns import header_of
+from foretime_sidecar.site_import.conf_file import from_conf, is_conf
+from foretime_sidecar.site_import.site_output import COMMANDS, NEEDED, SiteOutput
+
+_REFUSALS = re.compile(
+    r"^(?:\w+: (?:error|fatal)|slurm_load_\w+|Unable to contact|You are not running a supported"
+    r"|\S+: command not found|invalid \w+|Problem with query)",
+    re.IGNORECASE,
+)
+_NOT_NEEDED = re.compile(r"\s*JOBID PARTITION\s+PRIORITY\b")
+"""Outputs that say nothing more: sprio."""
+
+
+def read_folder(folder: Path) -> SiteOutput:
+    """Read a folder's saved outputs, or its slurm.conf.
+
+    Raises
+    ------
+    InputError
+        If the folder can't be read, a file is empty or no output of a command that is read, an
+        output is there twice, or one that is needed is not there; names file and command.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        raise InputError(
+            f"--from {folder}: can't be read: {error.strerror}; name a folder of saved outputs"
+        ) from None
+    output = SiteOutput()
+    conf: Path | None = None
+    for path in (path for path in paths if not path.is_dir()):
+        text = read_text(path, what="saved output")
+        kind = kind_of(text)
+        if kind is None and is_conf(text):
+            conf = path
+            continue
+        if path.suffix == ".conf" or _NOT_NEEDED.match(text):
+            continue
+        if kind is None:
+            raise InputError(f"{path}: {_why_unknown(text)}")
+        if kind in output.texts:
+            # What is saved a record a line and over several lines says the same.
+            if kind in ("nodes", "partitions", "reservations"):
+                continue
+            raise InputError(
+                f"{path}: is an output of {COMMANDS[kind]!r}, as {output.sources[kind]}; keep one"
+            )
+        output.texts[kind], output.sources[kind] = text, str(path)
+    if conf is not None and not output.texts.keys() & set(NEEDED):
+        from_conf(read_text(conf, what="slurm.conf"), str(conf), output)
+    for kind in NEEDED:
+        if kind not in output.texts:
+            raise InputError(
+                f"--from {folder}: no output of {COMMANDS[kind]!r} is there: save it there:"
+                f" {COMMANDS[kind]} > {kind}.txt"
+            )
+    return output
+
+
+def kind_of(text: str) -> str | None:
+    """Tell which command printed a text; ``None`` if none that is read."""
+    start = next((line for line in text.splitlines() if line.strip()), "")
+    for kind, pattern in _STARTS.items():
+        if re.match(pattern, start):
+            return kind
+    return _table_kind(set(header_of(start)))
+
+
+_STARTS = {
+    "config": r"Configuration data as of ",
+    "nodes": r"NodeName=\S+ .*(?:Arch|CoresPerSocket|CPUTot)=",
+    "partitions": r"PartitionName=\S+(?:$| AllowGroups=)",
+    "reservations": r"ReservationName=\S+ StartTime=|No reservations in the system",
+    "licenses": r"LicenseName=|No licenses configured",
+    "sdiag": r"\*{20,}|sdiag output at",
+    "dump": r"# To edit this file start with a cluster line|Cluster - '",
+}
+
+
+def _table_kind(columns: set[str]) -> str | None:
+    if {"account", "user", "rawshares", "rawusage"} <= columns:
+        return "sshare"
+    if {"account", "user"} <= columns and columns & {"share", "fairshare"}:
+        return "assoc"
+    if {"name", "priority", "usagefactor"} <= columns:
+        return "qos"
+    if {"user", "defacct"} <= columns:
+        return "users"
+    return None
+
+
+def _why_unknown(text: str) -> str:
+    start = text.strip().splitlines()[0][:80]
+    known = ", ".join(repr(command) for command in COMMANDS.values())
+    if _REFUSALS.match(start):
+        return f"is the error of a command: {start!r}; run it where Slurm answers, and save it anew"
+    if "|" not in start and {"Account", "User"} & set(start.split()):
+        return f"is a table without |: {start!r}; save it with -P"
+    return (
+        f"is no output of a command that is read: {start!r}; take it out of the folder, or save one"
+        f" of: {known}"
+    )

@@ -1,0 +1,162 @@
+#include "bindings/slurm_bindings.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "bindings/numpy_columns.hpp"
+#include "planning/slurm/slurm_site.hpp"
+
+namespace nb = nanobind;
+
+namespace foretime {
+namespace {
+
+using Licenses = std::vector<std::pair<std::int32_t, std::int64_t>>;
+
+void use_slurm(Engine& engine, const std::shared_ptr<SlurmSite>& site, bool record,
+               bool keep_plans) {
+  engine.use_slurm(SlurmState(site, engine.now()));
+  if (record) engine.slurm_planner().record();
+  if (keep_plans) engine.slurm_planner().keep_plans();
+}
+
+void describe(Engine& engine, JobIndex index, std::int32_t user, std::int32_t account,
+              std::int32_t qos, std::int64_t nice, std::int64_t site_factor, Seconds time_min,
+              Seconds begin, std::int32_t reservation, std::int32_t array, std::int64_t array_most,
+              JobIndex after, bool after_end, Licenses licenses) {
+  engine.slurm_planner().controller().describe(
+      index, {user, account, qos, reservation, nice, site_factor, time_min, begin, array,
+              array_most, after, after_end, std::move(licenses)});
+}
+
+// One row a job, columns as those of `describe` without licenses.
+using Rows = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+void describe_all(Engine& engine, Rows rows) {
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    const auto small = [&](std::size_t column) {
+      return static_cast<std::int32_t>(rows(i, column));
+    };
+    engine.slurm_planner().controller().describe(static_cast<JobIndex>(i), {small(0),
+                                                                            small(1),
+                                                                            small(2),
+                                                                            small(7),
+                                                                            rows(i, 3),
+                                                                            rows(i, 4),
+                                                                            rows(i, 5),
+                                                                            rows(i, 6),
+                                                                            small(8),
+                                                                            rows(i, 9),
+                                                                            rows(i, 10),
+                                                                            rows(i, 11) != 0,
+                                                                            {}});
+  }
+}
+
+using Column = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Rows of job, node, nodes, CPUs, memory, GPUs; `slurm_partition` has one value a job.
+std::vector<NodeBeginning::Held> held_nodes(Column slurm_partition, Rows rows) {
+  std::vector<NodeBeginning::Held> held(slurm_partition.shape(0));
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    held[i].slurm_partition = static_cast<std::int32_t>(slurm_partition(i));
+  }
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    held.at(static_cast<std::size_t>(rows(i, 0)))
+        .nodes.push_back({rows(i, 1), rows(i, 2), {rows(i, 5), rows(i, 4), rows(i, 3)}});
+  }
+  return held;
+}
+
+void begin_with_slurm(Beginning& beginning, std::shared_ptr<SlurmSite> site,
+                      std::vector<ResourceRequest> requests, Column request_of,
+                      Column slurm_partition, Rows held, const std::optional<SlurmNotes>& notes) {
+  SlurmBeginning& slurm = beginning.slurm.emplace();
+  slurm.site = std::move(site);
+  slurm.requests = std::move(requests);
+  for (std::size_t i = 0; i < request_of.shape(0); ++i) {
+    slurm.request_of.push_back(static_cast<std::int32_t>(request_of(i)));
+  }
+  slurm.running = held_nodes(slurm_partition, held);
+  slurm.notes = notes;
+}
+
+}  // namespace
+
+void register_slurm_beginning(nb::module_& m, nb::class_<Beginning>& beginning) {
+  nb::class_<SlurmNotes>(m, "SlurmNotes");
+  beginning.def("use_slurm", &begin_with_slurm, nb::arg("site"), nb::arg("requests"),
+                nb::arg("request_of"), nb::arg("slurm_partition"), nb::arg("held"),
+                nb::arg("notes").none());
+  m.def(
+      "slurm_notes",
+      [](const Engine& engine) { return SlurmNotes(engine.slurm_planner().state()); },
+      nb::arg("engine"));
+}
+
+void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
+  nb::class_<SlurmSite>(m, "SlurmSite")
+      .def(
+          "__init__",
+          [](SlurmSite* self, std::pair<int, int> version, FamilySettings parameters,
+             std::vector<NodeGroup> groups, std::vector<std::int64_t> licenses, Seconds epoch) {
+            new (self) SlurmSite;
+            self->version = version;
+            self->parameters = settings_of<SlurmParameters>(std::move(parameters));
+            self->machine.groups = std::move(groups);
+            self->licenses = std::move(licenses);
+            self->epoch = epoch;
+          },
+          nb::arg("version"), nb::arg("parameters"), nb::arg("groups"), nb::arg("licenses"),
+          nb::arg("epoch"))
+      .def(
+          "add_partition",
+          [](SlurmSite& self, std::int64_t priority_tier,
+             std::optional<std::int64_t> most_nodes_in_use,
+             std::optional<std::int64_t> max_cpus_per_node, std::int64_t default_memory_per_node,
+             Seconds over_time_limit, bool starts, bool submits, std::vector<std::int32_t> groups) {
+            self.partitions.push_back({priority_tier, most_nodes_in_use.value_or(kNever),
+                                       max_cpus_per_node.value_or(kNever), default_memory_per_node,
+                                       over_time_limit, starts, submits, std::move(groups)});
+          },
+          nb::arg("priority_tier"), nb::arg("most_nodes_in_use").none(),
+          nb::arg("max_cpus_per_node").none(), nb::arg("default_memory_per_node"),
+          nb::arg("over_time_limit"), nb::arg("starts"), nb::arg("submits"), nb::arg("groups"))
+      .def(
+          "add_reservation",
+          [](SlurmSite& self, Seconds start, Seconds end, std::vector<std::int32_t> groups) {
+            self.reservations.push_back({start, end, std::move(groups)});
+          },
+          nb::arg("start"), nb::arg("end"), nb::arg("groups"));
+  engine.def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"))
+      .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("user"), nb::arg("account"),
+           nb::arg("qos"), nb::arg("nice"), nb::arg("site_factor"), nb::arg("time_min"),
+           nb::arg("begin"), nb::arg("reservation"), nb::arg("array"), nb::arg("array_most"),
+           nb::arg("after"), nb::arg("after_end"), nb::arg("licenses"))
+      .def("describe_all_for_slurm", &describe_all, nb::arg("rows"))
+      .def(
+          "give_licenses",
+          [](Engine& e, JobIndex index, Licenses licenses) {
+            e.slurm_planner().controller().facts(index).licenses = std::move(licenses);
+          },
+          nb::arg("index"), nb::arg("licenses"))
+      .def("estimates", [](const Engine& e) {
+        std::vector<Seconds> estimates;
+        for (std::size_t i = 0; i < e.jobs().size(); ++i) {
+          estimates.push_back(
+              e.slurm_planner().state().controller.record(static_cast<JobIndex>(i)).estimate);
+        }
+        return to_numpy(std::move(estimates));
+      });
+}
+
+}  // namespace foretime

@@ -1,0 +1,121 @@
+// One cycle of the backfill loop: a plan for each job that it looks at, and starts that delay no
+// plan. reference/slurm/backfill_loop.py is the specification (`_attempt_backfill`, backfill.c).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planning/slurm/main_loop.hpp"
+#include "planning/slurm/node_space.hpp"
+#include "planning/slurm/slurm_controller.hpp"
+
+namespace foretime {
+
+// What a cycle works with, kept from one to the next.
+struct BackfillScratch {
+  NodeSpace space;
+  NodeSet free;
+  NodeSet within;  // the nodes that a job may have
+  NodeSet closed;
+  NodeSet found;
+
+  explicit BackfillScratch(std::int64_t nodes)
+      : free(nodes), within(nodes), closed(nodes), found(nodes) {}
+};
+
+class BackfillCycle {
+ public:
+  // With `all_plans` it plans as far as Slurm does, otherwise only as far as it may start a job.
+  BackfillCycle(SlurmController& controller, BackfillScratch& scratch, Seconds now, bool all_plans,
+                Pass& pass);
+
+  void run();
+  std::int64_t started() const { return started_; }
+  // Whether it has planned for any job; before 24.11 only on idle nodes.
+  bool planned() const;
+  // When it would do something else though nothing has happened; kNever: never.
+  Seconds next_change() const;
+
+ private:
+  enum class Next : std::uint8_t { kJob, kStop };
+  // A running job, and when it is thought to end: as it was at its start, and now.
+  struct End {
+    Seconds first = 0;
+    JobIndex job = 0;
+    Seconds end = 0;
+  };
+  struct WillRun {
+    Seconds start = 0;
+    std::vector<NodeRow> rows;
+  };
+  // The job that is tested.
+  struct Test {
+    const QueueEntry* entry = nullptr;
+    const Wish* wish = nullptr;
+    bool now_only = false;
+    bool counted = false;
+    Seconds estimate_before = kNever;
+    Seconds time_limit_before = 0;
+    Seconds time_limit = 0;
+    Next next = Next::kJob;
+  };
+  using Later = std::optional<Seconds>;
+
+  void collect_ends();
+  std::size_t last_candidate(std::size_t before);
+  Next look_at(const QueueEntry& entry);
+  bool is_tested_now_only(const QueueEntry& entry, const Wish& wish);
+  bool has_plans_enough(std::int32_t partition) const;
+  bool looked_at_enough(const QueueEntry& entry, std::int32_t partition);
+  void reserve_running(JobIndex job);
+  std::pair<Seconds, Seconds> slot_of(Seconds start, Seconds time_limit) const;
+  Seconds round_down(Seconds time) const;
+  Seconds round_up(Seconds time) const;
+
+  Next run_test(Test& test);
+  Later test_from(Test& test, Seconds start);
+  Later give_up(Test& test, Later later);
+  Later free_of_plans(Seconds start, Seconds end);
+  Later end_of_reservation(Seconds start, Later later) const;
+  std::optional<WillRun> will_run(const Test& test, Seconds start, Later later);
+  std::optional<WillRun> as_jobs_end(Seconds start, Later later);
+  Later after_overlap(const Test& test, Seconds start);
+  // Whether it is done with: started, or not to be planned.
+  bool start_now(Test& test, Later later);
+  void shorten(const Test& test);
+  Later plan(Test& test, std::pair<Seconds, Seconds> slot, Seconds start, Later later,
+             bool overlap_tested);
+  void keep_earlier(const Test& test);
+  void changes_at(Seconds time) { next_change_ = std::min(next_change_, time); }
+  SlurmRecord& record(const Test& test) { return controller_.record(test.entry->job); }
+
+  SlurmController& controller_;
+  const SlurmParameters& parameters_;
+  BackfillScratch& scratch_;
+  NodeSpace& space_;
+  Seconds now_;
+  bool all_plans_;
+  Pass& pass_;
+  bool timed_tests_;
+  Seconds window_end_ = 0;
+  std::size_t most_records_;
+  std::vector<End> ends_;
+  bool ends_move_ = false;  // the order of ends now is another than that of first ends
+
+  std::int64_t tested_ = 0;
+  std::int64_t started_ = 0;
+  Seconds next_change_ = kNever;
+  RejectedArray rejected_array_;
+  std::vector<std::int64_t> plans_of_partition_;
+  std::map<std::int32_t, std::int64_t> plans_of_array_;
+  NodeSet planned_nodes_;
+  std::vector<std::int64_t> looked_at_in_;
+  std::map<std::int32_t, std::int64_t> looked_at_user_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> looked_at_user_part_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> looked_at_assoc_;
+};
+
+}  // namespace foretime

@@ -1,0 +1,109 @@
+#include "planning/slurm/main_loop.hpp"
+
+#include <algorithm>
+
+namespace foretime {
+
+MainLoop::MainLoop(SlurmController& controller, Seconds now, bool full, Pass& pass)
+    : controller_(controller),
+      parameters_(controller.parameters()),
+      now_(now),
+      full_(full),
+      pass_(pass),
+      available_(controller.all_nodes()),
+      failed_partitions_(controller.site().partitions.size(), false),
+      partitions_left_(controller.site().partitions.size()),
+      failed_reservations_(controller.site().reservations.size(), false),
+      looked_at_in_(controller.site().partitions.size(), 0) {}
+
+void MainLoop::run() {
+  controller_.begin_loop(now_);
+  // Starts leave their entries where they are.
+  for (std::size_t place = 0; place < controller_.queue().size(); ++place) {
+    const QueueEntry entry = controller_.queue()[place];
+    if (!controller_.may_be_looked_at(entry)) continue;
+    if (!look_at(entry)) return;
+  }
+}
+
+// False ends the run.
+bool MainLoop::look_at(const QueueEntry& entry) {
+  const JobIndex job = entry.job;
+  const SlurmJob& facts = controller_.facts(job);
+  const Wish& wish = controller_.wishes(job)[static_cast<std::size_t>(entry.number)];
+  const auto in = static_cast<std::size_t>(wish.slurm_partition);
+  if (parameters_.sched_max_job_start > 0 && started_ >= parameters_.sched_max_job_start) {
+    cut_by_starts_ = true;
+    return false;
+  }
+  if (rejected_array_.passes_over(facts, wish.slurm_partition) ||
+      !controller_.array_may_start(job)) {
+    return true;
+  }
+  if (parameters_.partition_job_depth > 0 &&
+      ++looked_at_in_[in] > parameters_.partition_job_depth) {
+    return true;
+  }
+  // One more than default_queue_depth: the test comes before the count.
+  if (!full_ && ++looked_at_ > parameters_.default_queue_depth + 1) {
+    cut_by_depth_ = true;
+    return false;
+  }
+  const bool blocked = facts.reservation >= 0
+                           ? failed_reservations_[static_cast<std::size_t>(facts.reservation)]
+                           : failed_partitions_[in];
+  if (blocked) {
+    met_blocked_ = true;
+    // Nobody behind it can start, and nothing else comes of going on.
+    return partitions_left_ > 0 || !controller_.site().reservations.empty();
+  }
+  NodeSet in_partition = controller_.nodes_of_partition(wish.slurm_partition);
+  in_partition &= available_;
+  if (wish.min_nodes > in_partition.count()) {
+    controller_.record(job).policy_reason = false;
+    return block(wish.slurm_partition);
+  }
+  const Verdict verdict =
+      controller_.select_nodes(job, entry.number, available_, now_, StartedBy::kHead, pass_);
+  if (verdict == Verdict::kStarted) {
+    rejected_array_.clear();
+    ++started_;
+    return true;
+  }
+  if (verdict == Verdict::kLicenses && parameters_.bf_licenses) return false;
+  if (verdict == Verdict::kReserved && facts.reservation >= 0) {
+    available_ -= controller_.nodes_of_reservation(facts.reservation);
+  }
+  return !blocks(entry, verdict) || block(wish.slurm_partition);
+}
+
+// Whether a job that did not start keeps those behind it waiting.
+bool MainLoop::blocks(const QueueEntry& entry, Verdict verdict) {
+  const SlurmJob& facts = controller_.facts(entry.job);
+  const bool blocks =
+      verdict == Verdict::kBusy || (verdict == Verdict::kPolicy && parameters_.assoc_limit_stop);
+  if (!blocks) return false;
+  if (facts.reservation >= 0) {
+    failed_reservations_[static_cast<std::size_t>(facts.reservation)] = true;
+    return false;
+  }
+  const Seconds too_young = parameters_.bf_min_age_reserve - controller_.waited(entry.job, now_);
+  if (parameters_.bf_min_age_reserve > 0 && too_young > 0) {
+    next_change_ = std::min(next_change_, now_ + too_young);
+    return false;
+  }
+  return entry.priority >= parameters_.bf_min_prio_reserve;
+}
+
+// False ends the run: from 25.11 on where the slurm_partition is blocked already, as it can be for
+// a job in a reservation.
+bool MainLoop::block(std::int32_t partition) {
+  const auto in = static_cast<std::size_t>(partition);
+  if (failed_partitions_[in]) return controller_.site().version < std::pair{25, 11};
+  failed_partitions_[in] = true;
+  --partitions_left_;
+  available_ -= controller_.nodes_of_partition(partition);
+  return true;
+}
+
+}  // namespace foretime

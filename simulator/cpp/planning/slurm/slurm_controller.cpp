@@ -1,0 +1,410 @@
+#include "planning/slurm/slurm_controller.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace foretime {
+
+// Of each group of nodes, worked out once.
+std::shared_ptr<const NodeSet> SlurmRequests::nodes_of(const std::vector<std::int32_t>& groups) {
+  auto& known = known_[groups];
+  if (!known) {
+    NodeSet nodes(table_->nodes());
+    for (const std::int32_t group : groups)
+      nodes.add(table_->first_of(group), table_->last_of(group));
+    known = std::make_shared<const NodeSet>(std::move(nodes));
+  }
+  return known;
+}
+
+void SlurmRequests::add(ResourceRequest request) {
+  requests_.push_back(std::move(request));
+  const ResourceRequest& asked = requests_.back();
+  std::vector<Wish>& wishes = wishes_.emplace_back();
+  for (const PartitionChoice& choice : asked.choices) {
+    const SlurmPartition& partition =
+        site_->partitions[static_cast<std::size_t>(choice.slurm_partition)];
+    Wish wish;
+    wish.slurm_partition = choice.slurm_partition;
+    wish.tasks = asked.tasks;
+    wish.cpus_per_task = asked.cpus_per_task;
+    wish.cpus = asked.tasks * asked.cpus_per_task;
+    wish.exact_nodes = asked.nodes > 0;
+    wish.min_nodes = std::max<std::int64_t>(asked.nodes, 1);
+    wish.max_nodes =
+        wish.exact_nodes ? std::min(asked.nodes, choice.most_nodes) : choice.most_nodes;
+    if (choice.memory_per_task > 0) {
+      wish.cpu_memory = choice.memory_per_task / asked.cpus_per_task;
+    } else if (asked.memory_per_node > 0) {
+      wish.node_memory = asked.memory_per_node;
+    } else {
+      wish.node_memory = partition.default_memory_per_node;
+    }
+    wish.gpus = asked.gpus_per_node;
+    wish.whole = choice.exclusive;
+    wish.first_fit = (asked.nodes == 1 || asked.tasks == 1) && site_->version >= std::pair{26, 5};
+    wish.max_cpus_per_node = partition.max_cpus_per_node;
+    wish.groups = choice.groups;
+    wish.nodes = nodes_of(choice.groups);
+    wishes.push_back(std::move(wish));
+  }
+}
+
+SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site)
+    : site_(std::move(site)),
+      table_(std::make_shared<const NodeTable>(site_->machine)),
+      requests_(std::make_shared<SlurmRequests>(site_, table_)),
+      all_nodes_(table_->nodes()),
+      soft_in_select_(site_->soft_limits() && site_->version >= std::pair{25, 5}),
+      free_(std::make_unique<FreeNodes>(table_)),
+      chooser_(std::make_unique<NodeChooser>(*free_)),
+      licenses_used_(site_->licenses.size(), 0),
+      nodes_in_use_(site_->partitions.size(), 0),
+      closed_(table_->nodes()),
+      candidates_(table_->nodes()) {
+  all_nodes_.add(0, table_->nodes());
+  for (const SlurmPartition& partition : site_->partitions) {
+    nodes_of_partition_.push_back(requests_->nodes_of(partition.groups));
+  }
+  for (const SlurmReservation& reservation : site_->reservations) {
+    nodes_of_reservation_.push_back(requests_->nodes_of(reservation.groups));
+  }
+}
+
+SlurmController::SlurmController(const SlurmController& other)
+    : site_(other.site_),
+      table_(other.table_),
+      requests_(other.requests_),
+      all_nodes_(other.all_nodes_),
+      nodes_of_partition_(other.nodes_of_partition_),
+      nodes_of_reservation_(other.nodes_of_reservation_),
+      soft_in_select_(other.soft_in_select_),
+      free_(std::make_unique<FreeNodes>(*other.free_)),
+      chooser_(std::make_unique<NodeChooser>(*free_)),
+      priorities_(other.priorities_),
+      request_of_(other.request_of_),
+      facts_(other.facts_),
+      records_(other.records_),
+      held_back_(other.held_back_),
+      queue_(other.queue_),
+      gone_(other.gone_),
+      waiting_(other.waiting_),
+      conditional_(other.conditional_),
+      ends_(other.ends_),
+      licenses_used_(other.licenses_used_),
+      array_running_(other.array_running_),
+      nodes_in_use_(other.nodes_in_use_),
+      closed_(other.closed_),
+      candidates_(other.candidates_) {}
+
+void SlurmController::make_room(std::size_t jobs) {
+  if (records_.size() >= jobs) return;
+  records_.resize(jobs);
+  held_back_.resize(jobs, false);
+  facts_.resize(std::max(facts_.size(), jobs));
+  request_of_.resize(std::max(request_of_.size(), jobs), 0);
+}
+
+void SlurmController::describe(JobIndex job, SlurmJob facts) {
+  if (at(job) >= facts_.size()) facts_.resize(at(job) + 1);
+  facts_[at(job)] = std::move(facts);
+}
+
+void SlurmController::set_request(JobIndex job, std::int32_t request) {
+  if (at(job) >= request_of_.size()) request_of_.resize(at(job) + 1, 0);
+  request_of_[at(job)] = request;
+}
+
+// The queue
+
+void SlurmController::submitted(JobIndex job, Seconds submit, Seconds now) {
+  SlurmRecord& record = records_[at(job)];
+  const SlurmJob& facts = facts_[at(job)];
+  record.waits = true;
+  record.start = submit;
+  ++waiting_;
+  const bool in_array =
+      facts.array >= 0 && (facts.array_most > 0 || parameters().bf_min_age_reserve > 0);
+  if (facts.begin > now || facts.reservation >= 0 || facts.after >= 0 || in_array) {
+    conditional_.push_back(job);
+    held_back_[at(job)] = !is_independent(job, now);
+  } else {
+    is_independent(job, now);
+  }
+  priorities_.submitted(job, facts);
+  enqueue(job);
+}
+
+void SlurmController::enqueue(JobIndex job) {
+  const SlurmRecord& record = records_[at(job)];
+  const std::vector<Wish>& wishes = this->wishes(job);
+  for (std::size_t number = 0; number < wishes.size(); ++number) {
+    const SlurmPartition& in = partition(wishes[number].slurm_partition);
+    const std::int64_t priority = priorities_.priority_of(job, wishes[number].slurm_partition);
+    if (priority <= 0) continue;
+    const QueueEntry entry{
+        facts_[at(job)].reservation < 0,  in.priority_tier, priority, record.start, job,
+        static_cast<std::int32_t>(number)};
+    queue_.insert(std::upper_bound(queue_.begin(), queue_.end(), entry), entry);
+  }
+}
+
+// Entries of jobs that wait no longer stay until they are many.
+void SlurmController::forget_started() {
+  if (gone_ * 4 <= queue_.size()) return;
+  std::erase_if(queue_, [this](const QueueEntry& entry) { return !records_[at(entry.job)].waits; });
+  gone_ = 0;
+}
+
+void SlurmController::withdraw(JobIndex job) {
+  records_[at(job)].waits = false;
+  --waiting_;
+  gone_ += wishes(job).size();
+  std::erase(conditional_, job);
+}
+
+void SlurmController::requeue(JobIndex job) {
+  std::erase_if(queue_, [job](const QueueEntry& entry) { return entry.job == job; });
+  enqueue(job);
+}
+
+void SlurmController::sort_queue() {
+  forget_started();
+  for (QueueEntry& entry : queue_) {
+    const Wish& wish = wishes(entry.job)[static_cast<std::size_t>(entry.number)];
+    entry.priority = priorities_.priority_of(entry.job, wish.slurm_partition);
+  }
+  std::sort(queue_.begin(), queue_.end());
+}
+
+void SlurmController::begin_loop(Seconds now) {
+  forget_started();
+  usable_changes_at_ = kNever;
+  for (const JobIndex job : conditional_) held_back_[at(job)] = !is_independent(job, now);
+}
+
+// `job_independent`, job_mgr.c.
+bool SlurmController::is_independent(JobIndex job, Seconds now) {
+  const SlurmJob& facts = facts_[at(job)];
+  SlurmRecord& record = records_[at(job)];
+  if (facts.after >= 0) {
+    const SlurmRecord& first = records_[at(facts.after)];
+    const bool started = first.slurm_partition >= 0;
+    const bool happened = started && (!facts.after_end || first.rows.empty());
+    if (!happened && !first.refused) return false;
+  }
+  if (!array_may_start(job) || facts.begin > now) return false;
+  if (facts.reservation >= 0) {
+    const SlurmReservation& mine = site_->reservations[static_cast<std::size_t>(facts.reservation)];
+    if (now < mine.start || now > mine.end) return false;
+  }
+  if (record.eligible == kNever) record.eligible = now;
+  return true;
+}
+
+bool SlurmController::array_may_start(JobIndex job) const {
+  const SlurmJob& facts = facts_[at(job)];
+  return facts.array < 0 || facts.array_most == 0 || array_running(facts.array) < facts.array_most;
+}
+
+std::int64_t SlurmController::array_running(std::int32_t array) const {
+  const auto running = array_running_.find(array);
+  return running == array_running_.end() ? 0 : running->second;
+}
+
+bool SlurmController::has_licenses(JobIndex job) const {
+  const auto& needs = facts_[at(job)].licenses;
+  return std::all_of(needs.begin(), needs.end(), [this](const auto& need) {
+    const auto kind = static_cast<std::size_t>(need.first);
+    return site_->licenses[kind] - licenses_used_[kind] >= need.second;
+  });
+}
+
+Seconds SlurmController::next_begin(Seconds now) const {
+  Seconds next = kNever;
+  for (const JobIndex job : conditional_) {
+    const SlurmJob& facts = facts_[at(job)];
+    if (facts.begin > now) next = std::min(next, facts.begin);
+    if (facts.reservation < 0) continue;
+    const Seconds start = site_->reservations[static_cast<std::size_t>(facts.reservation)].start;
+    if (start > now) next = std::min(next, start);
+  }
+  return next;
+}
+
+// Nodes
+
+SlurmController::Usable SlurmController::usable(JobIndex job, Seconds when, std::int32_t partition,
+                                                NodeSet& closed) const {
+  Usable found;
+  if (site_->reservations.empty()) return found;
+  const std::int32_t own = facts_[at(job)].reservation;
+  if (own >= 0) {
+    const SlurmReservation& mine = site_->reservations[static_cast<std::size_t>(own)];
+    if (when < mine.start || when > mine.end) {
+      found.possible = false;
+      return found;
+    }
+  }
+  closed.clear();
+  const NodeSet& nodes = nodes_of_partition(partition);
+  const Seconds until = when + records_[at(job)].time_limit;
+  for (std::size_t number = 0; number < site_->reservations.size(); ++number) {
+    const SlurmReservation& reservation = site_->reservations[number];
+    const NodeSet& reserved = *nodes_of_reservation_[number];
+    if (static_cast<std::int32_t>(number) == own) {
+      NodeSet others = nodes;
+      others -= reserved;
+      closed |= others;
+      found.any_closed = true;
+    } else if (reservation.start < until && reservation.end > when) {
+      closed |= reserved;
+      found.any_closed = true;
+      found.overlap = found.overlap || nodes.meets(reserved);
+    } else if (reservation.start >= until) {
+      usable_changes_at_ = std::min(usable_changes_at_, reservation.start - (until - when) + 1);
+    }
+  }
+  return found;
+}
+
+Seconds SlurmController::next_reservation_end(Seconds when) const {
+  Seconds next = kNever;
+  for (const SlurmReservation& reservation : site_->reservations) {
+    if (reservation.end >= when) next = std::min(next, reservation.end);
+  }
+  return next;
+}
+
+bool SlurmController::any_busy(const NodeSet& nodes, bool whole) const {
+  if (whole) return !nodes.is_within(free_->idle());
+  bool any = false;
+  for (const auto& [end, job] : ends_) {
+    const SlurmRecord& running = records_[at(job)];
+    if (!running.whole || any) continue;
+    for (const NodeRow& row : running.rows)
+      any = any || nodes.meets(row.node, row.node + row.nodes);
+  }
+  return any;
+}
+
+Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const NodeSet& available,
+                                      Seconds now, StartedBy how, Pass& pass) {
+  SlurmRecord& record = records_[at(job)];
+  const Wish& wish = wishes(job)[static_cast<std::size_t>(number)];
+  record.policy_reason = false;
+  if (!has_licenses(job)) return Verdict::kLicenses;
+  const Usable usable = this->usable(job, now, wish.slurm_partition, closed_);
+  if (!usable.possible) return Verdict::kReserved;
+  candidates_ = *wish.nodes;
+  candidates_ &= available;
+  if (usable.any_closed) candidates_ -= closed_;
+  chooser_->begin(wish, candidates_);
+  auto rows = chooser_->choose();
+  const bool fits = rows.has_value();
+  std::int64_t nodes = wish.min_nodes;
+  if (!fits) {
+    chooser_->begin_idle(wish, candidates_);
+    rows = chooser_->choose();
+  }
+  if (rows) {
+    nodes = std::accumulate(rows->begin(), rows->end(), std::int64_t{0},
+                            [](std::int64_t sum, const NodeRow& row) { return sum + row.nodes; });
+  }
+  const auto in = static_cast<std::size_t>(wish.slurm_partition);
+  const std::int64_t most = site_->partitions[in].most_nodes_in_use;
+  if (most != kNever && nodes_in_use_[in] + nodes > most) {
+    record.policy_reason = true;
+    return Verdict::kPolicy;
+  }
+  if (fits) {
+    attempt_ = {job, number, std::move(*rows)};
+    pass.start(job, how);
+    return Verdict::kStarted;
+  }
+  if (!rows && !any_busy(candidates_, wish.whole)) return Verdict::kNotAvailable;
+  return Verdict::kBusy;
+}
+
+// Start and end
+
+void SlurmController::started(JobIndex job, Seconds now) {
+  SlurmRecord& record = records_[at(job)];
+  record.number = attempt_.number;
+  runs(job, wishes(job)[static_cast<std::size_t>(attempt_.number)].slurm_partition,
+       std::move(attempt_.rows), now);
+  attempt_.job = -1;
+}
+
+void SlurmController::runs(JobIndex job, std::int32_t slurm_partition, std::vector<NodeRow> rows,
+                           Seconds start) {
+  SlurmRecord& record = records_[at(job)];
+  if (record.waits) {
+    record.waits = false;
+    --waiting_;
+    gone_ += wishes(job).size();
+    if (held_back_[at(job)] || !conditional_.empty()) std::erase(conditional_, job);
+  }
+  record.slurm_partition = slurm_partition;
+  record.start = start;
+  record.policy_reason = false;
+  record.rows = std::move(rows);
+  record.limit_end = start + record.time_limit;
+  for (const NodeRow& row : record.rows) {
+    free_->take(row);
+    nodes_in_use_[static_cast<std::size_t>(slurm_partition)] += row.nodes;
+  }
+  ends_.insert({first_end(job), job});
+  const SlurmJob& facts = facts_[at(job)];
+  for (const auto& [kind, count] : facts.licenses) {
+    licenses_used_[static_cast<std::size_t>(kind)] += count;
+  }
+  if (facts.array >= 0) ++array_running_[facts.array];
+}
+
+void SlurmController::finished(JobIndex job, Seconds /*now*/) {
+  SlurmRecord& record = records_[at(job)];
+  ends_.erase({first_end(job), job});
+  for (const NodeRow& row : record.rows) {
+    free_->give(row);
+    nodes_in_use_[static_cast<std::size_t>(record.slurm_partition)] -= row.nodes;
+  }
+  record.rows = {};
+  const SlurmJob& facts = facts_[at(job)];
+  for (const auto& [kind, count] : facts.licenses) {
+    licenses_used_[static_cast<std::size_t>(kind)] -= count;
+  }
+  if (facts.array >= 0) --array_running_[facts.array];
+}
+
+void SlurmController::change_limits(JobIndex job, Seconds time_limit, Seconds time_min) {
+  SlurmRecord& record = records_[at(job)];
+  const bool runs = !record.rows.empty();
+  if (runs) ends_.erase({first_end(job), job});
+  record.time_limit = time_limit;
+  record.time_min = time_min;
+  if (!runs) return;
+  record.limit_end = record.start + time_limit;
+  ends_.insert({first_end(job), job});
+}
+
+// `_soft_job_end` at the beginning of time.
+Seconds SlurmController::first_end(JobIndex job) const {
+  const SlurmRecord& record = records_[at(job)];
+  return soft_in_select_ && record.time_min > 0 ? record.start + record.time_min : record.limit_end;
+}
+
+Seconds SlurmController::end(JobIndex job, Seconds now) const {
+  const SlurmRecord& record = records_[at(job)];
+  const Seconds soft = first_end(job);
+  if (soft == record.limit_end || soft >= now) return soft;
+  return now + (record.limit_end - now) / 2;
+}
+
+Seconds SlurmController::guessed_end(JobIndex job, Seconds now) const {
+  const SlurmRecord& record = records_[at(job)];
+  const Seconds over = partition(record.slurm_partition).over_time_limit;
+  return std::max(record.limit_end + site_->parameters.kill_wait_s + over, now + 1);
+}
+
+}  // namespace foretime

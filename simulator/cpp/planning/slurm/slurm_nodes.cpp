@@ -1,0 +1,398 @@
+#include "planning/slurm/slurm_nodes.hpp"
+
+#include <algorithm>
+
+namespace foretime {
+
+NodeTable::NodeTable(const NodeMachine& machine) : machine_(machine) {
+  for (std::size_t group = 0; group < machine.groups.size(); ++group) {
+    first_.push_back(nodes());
+    group_of_.insert(group_of_.end(), static_cast<std::size_t>(machine.groups[group].nodes),
+                     static_cast<std::int32_t>(group));
+    all_whole_ = all_whole_ && machine.groups[group].whole;
+  }
+}
+
+std::int64_t NodeTable::cpus_for(const Wish& wish, std::int32_t number,
+                                 const Resources& free) const {
+  const NodeGroup& of = group(number);
+  if (free.cpus <= 0 || (wish.whole && free.cpus != of.node.cpus)) return 0;
+  if (free.gpus < wish.gpus) return 0;
+  std::int64_t cpus = free.cpus;
+  if (!(wish.whole && wish.cpus_per_task < 2)) cpus -= cpus % wish.cpus_per_task;
+  const std::int64_t least = wish.all_on_one_node() ? wish.tasks : 1;
+  if (cpus < least * wish.cpus_per_task) return 0;
+  if (of.node.memory > 0) {
+    if (wish.node_memory == 0 && wish.cpu_memory == 0) {
+      if (free.memory != of.node.memory) return 0;
+    } else if (wish.node_memory > 0) {
+      if (wish.node_memory > free.memory) return 0;
+    } else if (wish.whole) {
+      if (wish.cpu_memory * cpus > free.memory) return 0;
+    } else {
+      cpus = std::min(cpus, free.memory / wish.cpu_memory);
+      cpus -= cpus % wish.cpus_per_task;
+    }
+  }
+  return cpus / wish.cpus_per_task < least ? 0 : cpus;
+}
+
+Resources NodeTable::taken(const Wish& wish, std::int32_t number, std::int64_t cpus) const {
+  const NodeGroup& of = group(number);
+  if (of.whole || wish.whole) return of.node;
+  std::int64_t memory = 0;
+  if (of.node.memory > 0) {
+    memory = wish.node_memory > 0 ? wish.node_memory : wish.cpu_memory * cpus;
+    if (memory == 0) memory = of.node.memory;
+  }
+  return {wish.gpus, memory, cpus};
+}
+
+FreeNodes::FreeNodes(std::shared_ptr<const NodeTable> table)
+    : table_(std::move(table)), idle_(table_->nodes()), usable_(table_->nodes()) {
+  idle_.add(0, table_->nodes());
+  usable_.add(0, table_->nodes());
+  for (std::int32_t number = 0; number < table_->groups(); ++number) {
+    const NodeGroup& group = table_->group(number);
+    sums_.push_back({group.nodes, group.nodes, group.nodes * group.node.cpus});
+  }
+  if (table_->all_whole()) return;
+  free_.reserve(static_cast<std::size_t>(table_->nodes()));
+  for (std::int64_t node = 0; node < table_->nodes(); ++node) {
+    free_.push_back(table_->group(table_->group_of(node)).node);
+  }
+}
+
+Resources FreeNodes::free_of(std::int64_t node) const {
+  const NodeGroup& group = table_->group(table_->group_of(node));
+  if (!group.whole) return free_[static_cast<std::size_t>(node)];
+  return idle_.has(node) ? group.node : Resources{};
+}
+
+bool FreeNodes::may_fit(const Wish& wish) const {
+  Sum sum;
+  for (const std::int32_t group : wish.groups) {
+    const Sum& of = sums_[static_cast<std::size_t>(group)];
+    sum.usable += wish.whole ? of.idle : of.usable;
+    sum.cpus += wish.whole ? of.idle * table_->group(group).node.cpus : of.cpus;
+  }
+  return sum.usable >= wish.min_nodes && sum.cpus >= wish.cpus;
+}
+
+void FreeNodes::change(const NodeRow& row, std::int64_t sign) {
+  const std::int32_t number = table_->group_of(row.node);
+  const NodeGroup& group = table_->group(number);
+  Sum& sum = sums_[static_cast<std::size_t>(number)];
+  const std::int64_t last = row.node + row.nodes;
+  if (group.whole) {
+    sum.idle += sign * row.nodes;
+    sum.usable += sign * row.nodes;
+    sum.cpus += sign * row.nodes * group.node.cpus;
+    if (sign > 0) {
+      idle_.add(row.node, last);
+      usable_.add(row.node, last);
+    } else {
+      idle_.remove(row.node, last);
+      usable_.remove(row.node, last);
+    }
+    return;
+  }
+  for (std::int64_t node = row.node; node < last; ++node) {
+    Resources& free = free_[static_cast<std::size_t>(node)];
+    sum.idle -= free.cpus == group.node.cpus ? 1 : 0;
+    sum.usable -= free.cpus > 0 ? 1 : 0;
+    free += sign > 0 ? row.of_each : -row.of_each;
+    sum.idle += free.cpus == group.node.cpus ? 1 : 0;
+    sum.usable += free.cpus > 0 ? 1 : 0;
+    sum.cpus += sign * row.of_each.cpus;
+    idle_.set(node, free.cpus == group.node.cpus);
+    usable_.set(node, free.cpus > 0);
+  }
+}
+
+NodeChooser::NodeChooser(const FreeNodes& now)
+    : now_(now), table_(now.table()), fitting_(table_.nodes()) {
+  idle_cpus_.resize(static_cast<std::size_t>(table_.groups()));
+  if (table_.all_whole()) return;
+  free_.resize(static_cast<std::size_t>(table_.nodes()));
+  changed_in_.resize(static_cast<std::size_t>(table_.nodes()), 0);
+}
+
+Resources NodeChooser::free_of(std::int64_t node) const {
+  if (idle_) return table_.group(table_.group_of(node)).node;
+  const auto place = static_cast<std::size_t>(node);
+  return changed_in_[place] == beginning_ ? free_[place] : now_.free_of(node);
+}
+
+std::int64_t NodeChooser::cpus_of(std::int64_t node) const {
+  const std::int32_t group = table_.group_of(node);
+  if (table_.group(group).whole) return idle_cpus_[static_cast<std::size_t>(group)];
+  return table_.cpus_for(*wish_, group, free_of(node));
+}
+
+void NodeChooser::begin(const Wish& wish, const NodeSet& candidates) {
+  wish_ = &wish;
+  candidates_ = &candidates;
+  ++beginning_;
+  idle_ = false;
+  fitting_ = candidates;
+  fitting_ &= wish.whole ? now_.idle() : now_.usable();
+  fitting_nodes_ = fitting_cpus_ = 0;
+  for (std::int32_t group = 0; group < table_.groups(); ++group) {
+    const NodeGroup& of = table_.group(group);
+    const std::int64_t idle = table_.cpus_for(wish, group, of.node);
+    idle_cpus_[static_cast<std::size_t>(group)] = idle;
+    const std::int64_t first = table_.first_of(group);
+    const std::int64_t last = table_.last_of(group);
+    if (idle == 0) {
+      fitting_.remove(first, last);
+    } else if (of.whole) {
+      const std::int64_t nodes = fitting_.count(first, last);
+      fitting_nodes_ += nodes;
+      fitting_cpus_ += nodes * idle;
+    } else {
+      fitting_.each(first, last, [&](std::int64_t node) {
+        const std::int64_t cpus = table_.cpus_for(wish, group, now_.free_of(node));
+        if (cpus == 0) {
+          fitting_.remove(node);
+        } else {
+          ++fitting_nodes_;
+          fitting_cpus_ += cpus;
+        }
+      });
+    }
+  }
+}
+
+void NodeChooser::begin_idle(const Wish& wish, const NodeSet& candidates) {
+  wish_ = &wish;
+  candidates_ = &candidates;
+  ++beginning_;
+  idle_ = true;
+  fitting_ = candidates;
+  fitting_nodes_ = fitting_cpus_ = 0;
+  for (std::int32_t group = 0; group < table_.groups(); ++group) {
+    const std::int64_t idle = table_.cpus_for(wish, group, table_.group(group).node);
+    idle_cpus_[static_cast<std::size_t>(group)] = idle;
+    const std::int64_t first = table_.first_of(group);
+    const std::int64_t last = table_.last_of(group);
+    if (idle == 0) {
+      fitting_.remove(first, last);
+      continue;
+    }
+    const std::int64_t nodes = fitting_.count(first, last);
+    fitting_nodes_ += nodes;
+    fitting_cpus_ += nodes * idle;
+  }
+}
+
+void NodeChooser::give(const NodeRow& row) {
+  const std::int32_t group = table_.group_of(row.node);
+  const NodeGroup& of = table_.group(group);
+  const std::int64_t last = row.node + row.nodes;
+  if (of.whole) {
+    const std::int64_t each = idle_cpus_[static_cast<std::size_t>(group)];
+    if (each == 0) return;
+    const std::int64_t nodes = candidates_->count(row.node, last);
+    if (nodes == 0) return;
+    fitting_nodes_ += nodes;
+    fitting_cpus_ += nodes * each;
+    fitting_.add_common(*candidates_, row.node, last);
+    return;
+  }
+  for (std::int64_t node = row.node; node < last; ++node) {
+    if (!candidates_->has(node)) continue;
+    const auto place = static_cast<std::size_t>(node);
+    const Resources before = free_of(node);
+    free_[place] = before;
+    free_[place] += row.of_each;
+    changed_in_[place] = beginning_;
+    const std::int64_t cpus = table_.cpus_for(*wish_, group, free_[place]);
+    if (cpus == 0) continue;
+    if (!fitting_.has(node)) {
+      fitting_.add(node);
+      ++fitting_nodes_;
+      fitting_cpus_ += cpus;
+    } else {
+      fitting_cpus_ += cpus - table_.cpus_for(*wish_, group, before);
+    }
+  }
+}
+
+std::optional<std::vector<NodeRow>> NodeChooser::choose() {
+  if (fitting_nodes_ < wish_->min_nodes || fitting_cpus_ < wish_->cpus) return std::nullopt;
+  if (wish_->first_fit) {
+    if (!choose_first()) return std::nullopt;
+  } else {
+    find_runs();
+    if (!choose_runs()) return std::nullopt;
+  }
+  return lay_out();
+}
+
+void NodeChooser::add_to_runs(std::int64_t first, std::int64_t last, std::int64_t cpus,
+                              std::int64_t each, std::int64_t weight) {
+  if (!runs_.empty() && runs_.back().last == first && runs_.back().weight == weight) {
+    Run& run = runs_.back();
+    run.last = last;
+    run.cpus += cpus;
+    run.most_cpus = std::max(run.most_cpus, each);
+  } else {
+    runs_.push_back({first, last, cpus, weight, each});
+  }
+}
+
+void NodeChooser::find_runs() {
+  runs_.clear();
+  fitting_.each_run([this](std::int64_t first, std::int64_t last) {
+    while (first < last) {
+      const std::int32_t group = table_.group_of(first);
+      const std::int64_t until = std::min(last, table_.last_of(group));
+      const NodeGroup& of = table_.group(group);
+      if (of.whole) {
+        const std::int64_t each = idle_cpus_[static_cast<std::size_t>(group)];
+        add_to_runs(first, until, (until - first) * each, each, of.weight);
+      } else {
+        for (std::int64_t node = first; node < until; ++node) {
+          const std::int64_t cpus = cpus_of(node);
+          add_to_runs(node, node + 1, cpus, cpus, of.weight);
+        }
+      }
+      first = until;
+    }
+  });
+}
+
+// The first of the best, as Slurm compares one after the other.
+std::size_t NodeChooser::best_run(std::int64_t cpus_left, std::int64_t nodes_left) const {
+  std::size_t best = 0;
+  bool best_is_enough = false;
+  for (std::size_t place = 0; place < runs_.size(); ++place) {
+    const Run& run = runs_[place];
+    const Run& known = runs_[best];
+    const bool enough = run.cpus >= cpus_left && run.nodes() >= nodes_left;
+    bool better = place == 0 || run.weight < known.weight;
+    if (!better && run.weight == known.weight) {
+      better = enough ? !best_is_enough || run.cpus < known.cpus : run.cpus > known.cpus;
+    }
+    if (better) {
+      best = place;
+      best_is_enough = enough;
+    }
+  }
+  return best;
+}
+
+// The first node of the fewest CPUs that are enough for the rest of the job; -1: there is none.
+std::int64_t NodeChooser::best_single(const Run& run, std::int64_t cpus_left) const {
+  if (run.most_cpus < cpus_left) return -1;
+  std::int64_t best = -1;
+  std::int64_t fewest = 0;
+  for (std::int64_t node = run.first; node < run.last; ++node) {
+    const std::int64_t cpus = cpus_of(node);
+    if (cpus < cpus_left || (best >= 0 && cpus >= fewest)) continue;
+    best = node;
+    fewest = cpus;
+    if (cpus == cpus_left) break;
+  }
+  return best;
+}
+
+// The first node of least weight with CPUs for all tasks.
+bool NodeChooser::choose_first() {
+  chosen_.clear();
+  std::int64_t least = 0;
+  for (std::int32_t group = 0; group < table_.groups(); ++group) {
+    const NodeGroup& of = table_.group(group);
+    if (!chosen_.empty() && of.weight >= least) continue;
+    const std::int64_t node =
+        fitting_.first(table_.first_of(group), table_.last_of(group),
+                       [this](std::int64_t number) { return cpus_of(number) >= wish_->cpus; });
+    if (node < 0) continue;
+    std::int64_t cpus = cpus_of(node);
+    if (!wish_->whole && cpus > wish_->cpus) cpus = std::max(wish_->cpus, wish_->cpus_per_task);
+    chosen_.assign(1, {node, cpus});
+    least = of.weight;
+  }
+  return !chosen_.empty();
+}
+
+bool NodeChooser::choose_runs() {
+  chosen_.clear();
+  std::int64_t cpus_left = wish_->cpus;
+  std::int64_t nodes_left = wish_->min_nodes;
+  std::int64_t most_nodes = wish_->max_nodes;
+  while (!runs_.empty() && most_nodes > 0) {
+    const std::size_t best = best_run(cpus_left, nodes_left);
+    Run run = runs_[best];
+    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(best));
+    if (nodes_left <= 1) {
+      const std::int64_t single = best_single(run, cpus_left);
+      if (single >= 0) run = {single, single + 1, 0, run.weight, run.most_cpus};
+    }
+    for (std::int64_t node = run.first; node < run.last; ++node) {
+      if (most_nodes == 0 || (nodes_left <= 0 && cpus_left <= 0)) break;
+      std::int64_t cpus = cpus_of(node);
+      if (most_nodes == 1 && cpus < cpus_left) continue;
+      if (!wish_->whole) {
+        const std::int64_t most = cpus_left - std::max<std::int64_t>(nodes_left - 1, 0);
+        if (cpus > most) cpus = std::max(most, wish_->cpus_per_task);
+      }
+      chosen_.push_back({node, cpus});
+      cpus_left -= cpus;
+      --nodes_left;
+      --most_nodes;
+    }
+    if (nodes_left <= 0 && cpus_left <= 0) return true;
+  }
+  return false;
+}
+
+// The tasks: one on each node, then one more on each in turn.
+std::optional<std::vector<NodeRow>> NodeChooser::lay_out() {
+  std::sort(chosen_.begin(), chosen_.end(),
+            [](const Chosen& a, const Chosen& b) { return a.node < b.node; });
+  if (!wish_->whole) {
+    const std::int64_t each = wish_->cpus_per_task;
+    std::int64_t room = 0;
+    for (const Chosen& chosen : chosen_) room += chosen.cpus / each;
+    // A node that has less than a task takes a part of one.
+    std::int64_t tasks = wish_->tasks;
+    if (room != tasks || std::any_of(chosen_.begin(), chosen_.end(),
+                                     [each](const Chosen& c) { return c.cpus < each; })) {
+      std::vector<std::int64_t> given(chosen_.size(), 0);
+      for (std::size_t i = 0; i < chosen_.size() && tasks > 0; ++i, --tasks) {
+        given[i] = std::min(each, chosen_[i].cpus);
+      }
+      while (tasks > 0) {
+        const std::int64_t before = tasks;
+        for (std::size_t i = 0; i < chosen_.size() && tasks > 0; ++i) {
+          if (chosen_[i].cpus - given[i] < each) continue;
+          given[i] += each;
+          --tasks;
+        }
+        if (tasks == before) return std::nullopt;
+      }
+      for (std::size_t i = 0; i < chosen_.size(); ++i) chosen_[i].cpus = given[i];
+    } else {
+      for (Chosen& chosen : chosen_) chosen.cpus -= chosen.cpus % each;
+    }
+  }
+  std::vector<NodeRow> rows;
+  for (const Chosen& chosen : chosen_) {
+    const std::int32_t group = table_.group_of(chosen.node);
+    const Resources taken = table_.taken(*wish_, group, chosen.cpus);
+    if (!rows.empty()) {
+      NodeRow& last = rows.back();
+      if (last.node + last.nodes == chosen.node && last.of_each == taken &&
+          table_.group_of(last.node) == group) {
+        ++last.nodes;
+        continue;
+      }
+    }
+    rows.push_back({chosen.node, 1, taken});
+  }
+  return rows;
+}
+
+}  // namespace foretime

@@ -1,0 +1,158 @@
+// The nodes of a cluster under Slurm: what is free of them now and as running jobs end, and which
+// of them a job is given. reference/slurm/node_choice.py is the specification.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nodes/node_types.hpp"
+#include "planning/slurm/node_set.hpp"
+
+namespace foretime {
+
+// What a job asks of one slurm_partition, worked out.
+struct Wish {
+  std::int32_t slurm_partition = 0;
+  std::int64_t tasks = 0;
+  std::int64_t cpus_per_task = 1;
+  std::int64_t cpus = 0;       // of all tasks
+  std::int64_t min_nodes = 1;  // with --nodes that number
+  std::int64_t max_nodes = 0;
+  bool exact_nodes = false;      // --nodes was given
+  std::int64_t node_memory = 0;  // of each node
+  std::int64_t cpu_memory = 0;   // of each CPU
+  std::int64_t gpus = 0;         // of each node
+  bool whole = false;            // the nodes are to be its alone
+  bool first_fit = false;        // one node: the first that is large enough
+  std::int64_t max_cpus_per_node = kNever;
+  std::vector<std::int32_t> groups;      // whose nodes are large enough
+  std::shared_ptr<const NodeSet> nodes;  // of these
+
+  bool all_on_one_node() const { return exact_nodes && max_nodes == 1; }
+};
+
+// Groups of alike nodes, numbered one after the other.
+class NodeTable {
+ public:
+  explicit NodeTable(const NodeMachine& machine);
+
+  std::int64_t nodes() const { return static_cast<std::int64_t>(group_of_.size()); }
+  std::int32_t group_of(std::int64_t node) const {
+    return group_of_[static_cast<std::size_t>(node)];
+  }
+  const NodeGroup& group(std::int32_t number) const {
+    return machine_.groups[static_cast<std::size_t>(number)];
+  }
+  std::int32_t groups() const { return static_cast<std::int32_t>(machine_.groups.size()); }
+  std::int64_t first_of(std::int32_t group) const {
+    return first_[static_cast<std::size_t>(group)];
+  }
+  std::int64_t last_of(std::int32_t number) const { return first_of(number) + group(number).nodes; }
+  // Whether all nodes are only given out whole.
+  bool all_whole() const { return all_whole_; }
+
+  // CPUs that a job could have of a node with so much free; 0 if it could have nothing there.
+  std::int64_t cpus_for(const Wish& wish, std::int32_t group, const Resources& free) const;
+  // What a job has of a node with so many CPUs.
+  Resources taken(const Wish& wish, std::int32_t group, std::int64_t cpus) const;
+
+ private:
+  NodeMachine machine_;
+  std::vector<std::int32_t> group_of_;
+  std::vector<std::int64_t> first_;
+  bool all_whole_ = true;
+};
+
+// What is free at one moment.
+class FreeNodes {
+ public:
+  explicit FreeNodes(std::shared_ptr<const NodeTable> table);
+
+  const NodeTable& table() const { return *table_; }
+  // Nobody has anything of these.
+  const NodeSet& idle() const { return idle_; }
+  // With a CPU to spare.
+  const NodeSet& usable() const { return usable_; }
+  Resources free_of(std::int64_t node) const;
+  // Whether there is as much for a job as its CPUs and nodes need, wherever it is.
+  bool may_fit(const Wish& wish) const;
+  void take(const NodeRow& row) { change(row, -1); }
+  void give(const NodeRow& row) { change(row, 1); }
+
+ private:
+  // Of a group of nodes.
+  struct Sum {
+    std::int64_t idle = 0;
+    std::int64_t usable = 0;
+    std::int64_t cpus = 0;
+  };
+  void change(const NodeRow& row, std::int64_t sign);
+
+  std::shared_ptr<const NodeTable> table_;
+  std::vector<Sum> sums_;
+  std::vector<Resources> free_;  // by node; none where all nodes are given out whole
+  NodeSet idle_;
+  NodeSet usable_;
+};
+
+// Looks for nodes for one job after the other: of those that are free now, or will be as running
+// jobs end.
+class NodeChooser {
+ public:
+  explicit NodeChooser(const FreeNodes& now);
+
+  // Begins with what is free now of these nodes.
+  void begin(const Wish& wish, const NodeSet& candidates);
+  // As if nothing ran.
+  void begin_idle(const Wish& wish, const NodeSet& candidates);
+  // What another job has becomes free, as far as it is of the candidates.
+  void give(const NodeRow& row);
+  // What the job would get; nothing if it does not fit.
+  std::optional<std::vector<NodeRow>> choose();
+
+ private:
+  // A run of nodes with consecutive numbers and one weight.
+  struct Run {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    std::int64_t cpus = 0;
+    std::int64_t weight = 0;
+    std::int64_t most_cpus = 0;  // of one node
+    std::int64_t nodes() const { return last - first; }
+  };
+  struct Chosen {
+    std::int64_t node = 0;
+    std::int64_t cpus = 0;
+  };
+
+  Resources free_of(std::int64_t node) const;
+  std::int64_t cpus_of(std::int64_t node) const;
+  void find_runs();
+  void add_to_runs(std::int64_t first, std::int64_t last, std::int64_t cpus, std::int64_t each,
+                   std::int64_t weight);
+  std::size_t best_run(std::int64_t cpus_left, std::int64_t nodes_left) const;
+  std::int64_t best_single(const Run& run, std::int64_t cpus_left) const;
+  bool choose_runs();
+  bool choose_first();
+  std::optional<std::vector<NodeRow>> lay_out();
+
+  const FreeNodes& now_;
+  const NodeTable& table_;
+  const Wish* wish_ = nullptr;
+  const NodeSet* candidates_ = nullptr;
+  NodeSet fitting_;  // candidates of which the job could have a CPU
+  std::int64_t fitting_nodes_ = 0;
+  std::int64_t fitting_cpus_ = 0;
+  std::vector<std::int64_t> idle_cpus_;  // by group: for the job on an idle node
+  // Of nodes that have become freer since the beginning that is noted.
+  std::vector<Resources> free_;
+  std::vector<std::uint32_t> changed_in_;
+  std::uint32_t beginning_ = 0;
+  bool idle_ = false;
+  std::vector<Run> runs_;
+  std::vector<Chosen> chosen_;
+};
+
+}  // namespace foretime

@@ -1,0 +1,129 @@
+// Slurm's scheduling as a planner of the engine: when its loops look at the queue, and what they
+// then start.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planning/nodes/on_nodes.hpp"
+#include "planning/queue_planner.hpp"
+#include "planning/slurm/backfill_cycle.hpp"
+#include "planning/slurm/slurm_clock.hpp"
+#include "planning/slurm/slurm_controller.hpp"
+
+namespace foretime {
+
+// What its loops have left, and when they run next.
+struct SlurmNotes {
+  SlurmClock clock;
+  // Whether another run of a loop might start somebody.
+  bool main_may_start = true;
+  bool full_main_may_start = true;
+  bool backfill_may_start = true;
+  Seconds backfill_changes_at = kNever;  // though nothing happens
+  Seconds main_changes_at = kNever;
+  bool main_met_blocked = false;
+  bool backfill_planned = false;
+
+  Seconds last_event;  // that may let jobs start
+  Seconds caught_up;   // runs of the loops before are over
+
+  SlurmNotes(const SlurmSite& site, Seconds now)
+      : clock(site, now), last_event(now), caught_up(now) {}
+};
+
+// All that a slurmctld has in mind besides its jobs: copied for each forward run.
+struct SlurmState : SlurmNotes {
+  SlurmController controller;
+  Seconds woken_at;              // the last second that has begun
+  Seconds next_moment = kNever;  // start or end of a reservation
+  Seconds begins_at = kNever;    // when a job may be looked at that may not yet
+
+  SlurmState(std::shared_ptr<const SlurmSite> site, Seconds now)
+      : SlurmNotes(*site, now), controller(site), woken_at(now) {
+    for (const SlurmReservation& reservation : site->reservations) {
+      next_moment = std::min({next_moment, reservation.start, reservation.end});
+    }
+  }
+};
+
+class SlurmPlanner final : public QueuePlanner, public OnNodes {
+ public:
+  SlurmPlanner(const Scheduling& engine, SlurmState state)
+      : QueuePlanner(engine),
+        state_(std::move(state)),
+        scratch_(state_.controller.table().nodes()) {}
+
+  const SlurmState& state() const { return state_; }
+  SlurmController& controller() { return state_.controller; }
+  // Plans are made as far as Slurm makes them, so that they can be asked for.
+  void keep_plans() { keeps_plans_ = true; }
+  // Once running jobs are told of: without notes the loops look at once.
+  void begin_with(const std::optional<SlurmNotes>& notes);
+  // A job that runs already, and is told of next, has these.
+  void has_already(JobIndex index, std::int32_t slurm_partition, std::vector<NodeRow> rows);
+
+  // OnNodes
+  void record() override { records_ = true; }
+  const std::vector<std::int64_t>& records() const override { return rows_; }
+  void add_request(ResourceRequest request) override {
+    state_.controller.requests().add(std::move(request));
+  }
+  void set_request(JobIndex index, std::int32_t request) override {
+    state_.controller.set_request(index, request);
+  }
+  const std::vector<std::int32_t>& request_of() const override {
+    return state_.controller.request_of();
+  }
+  bool has_room(std::int32_t request) override;
+  std::int32_t slurm_partition_of(JobIndex index) const override;
+  std::vector<NodeRow> rows_of(JobIndex index) const override;
+
+  // Planner
+  void submitted(JobIndex index) override;
+  void arrived(JobIndex index) override;
+  void cancelled(JobIndex index) override;
+  void changed_waiting(JobIndex index) override;
+  void started(JobIndex index, Seconds now) override;
+  void runs_already(JobIndex index, Seconds now) override;
+  void changed_running(JobIndex index, Seconds now) override;
+  void finished(JobIndex index, Seconds now) override;
+  void resume(const PlanNotes& notes, Seconds reached) override;
+  void schedule(Seconds now, const Queue& queue, Pass& pass) override;
+  Seconds next_moment() const override;
+  void reached(Seconds now) override;
+  Seconds planned_start(JobIndex index) const override;
+  std::optional<std::vector<JobIndex>> own_queue() const override;
+
+ private:
+  SlurmController& slurm() { return state_.controller; }
+  void take_limits(JobIndex index);
+  void may_start_again(Seconds now);
+  void catch_up(Seconds until);
+  void pass_moments(Seconds now);
+  void wake(Seconds now, Pass* pass);
+  void end_step(Seconds now, Pass* pass);
+  void run_main(Seconds now, Pass* pass);
+  void run_backfill(Seconds now, Pass* pass);
+  void take_up(JobIndex index, Seconds now);
+  void place(JobIndex index, std::int32_t slurm_partition, std::vector<NodeRow> rows);
+  Seconds patience() const;
+
+  struct Placed {
+    std::int32_t slurm_partition = -1;
+    std::vector<NodeRow> rows;
+  };
+
+  SlurmState state_;
+  BackfillScratch scratch_;
+  std::vector<Placed> placed_;    // running jobs, before they are told of
+  std::vector<JobIndex> coming_;  // submitted in this second
+  Seconds reached_ = std::numeric_limits<Seconds>::min() / 2;
+  Seconds open_step_ = kNever;  // a second that has begun, and is not over
+  bool keeps_plans_ = false;
+  bool records_ = false;
+  std::vector<std::int64_t> rows_;
+};
+
+}  // namespace foretime

@@ -1,0 +1,75 @@
+// What a site's slurmctld knows at a moment, besides the engine's jobs; it can be copied, so that
+// each forward run begins with its own.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planning/slurm/slurm_nodes.hpp"
+#include "planning/slurm/slurm_site.hpp"
+
+namespace foretime {
+
+// What jobs ask for, worked out for a site; shared by all engines that begin from one snapshot.
+class SlurmRequests {
+ public:
+  SlurmRequests(std::shared_ptr<const SlurmSite> site, std::shared_ptr<const NodeTable> table)
+      : site_(std::move(site)), table_(std::move(table)) {}
+
+  void add(ResourceRequest request);
+  std::size_t size() const { return requests_.size(); }
+  // One for each slurm_partition in which the job can run.
+  const std::vector<Wish>& wishes(std::int32_t request) const {
+    return wishes_[static_cast<std::size_t>(request)];
+  }
+  std::shared_ptr<const NodeSet> nodes_of(const std::vector<std::int32_t>& groups);
+
+ private:
+  std::shared_ptr<const SlurmSite> site_;
+  std::shared_ptr<const NodeTable> table_;
+  std::deque<ResourceRequest> requests_;
+  std::deque<std::vector<Wish>> wishes_;
+  std::map<std::vector<std::int32_t>, std::shared_ptr<const NodeSet>> known_;
+};
+
+// A job record.
+struct SlurmRecord {
+  std::int32_t request = 0;
+  Seconds time_limit = 0;      // as Slurm holds it
+  Seconds time_min = 0;        // 0: none
+  Seconds eligible = kNever;   // since when only the queue holds it; kNever: something else does
+  Seconds estimate = kNever;   // backfill's plan of a waiting one
+  bool waits = false;          // submitted, and not started
+  bool refused = false;        // at its submission, for good
+  bool policy_reason = false;  // a limit held it when it was last looked at
+  // Once it runs:
+  std::int32_t slurm_partition = -1;
+  std::int32_t number = 0;  // of the wish
+  bool whole = false;
+  Seconds start = 0;  // while it waits: its submission
+  Seconds limit_end = 0;
+  std::vector<NodeRow> rows;
+};
+
+// A job in one of its slurm_partitions.
+struct QueueEntry {
+  bool outside = true;  // of reservations
+  std::int64_t tier = 0;
+  std::int64_t priority = 0;
+  Seconds submit = 0;
+  JobIndex job = 0;
+  std::int32_t number = 0;
+  friend bool operator<(const QueueEntry& a, const QueueEntry& b) {
+    if (a.outside != b.outside) return a.outside < b.outside;
+    if (a.tier != b.tier) return a.tier > b.tier;
+    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.submit != b.submit) return a.submit < b.submit;
+    return a.job != b.job ? a.job < b.job : a.number < b.number;
+  }
+};
+
+}  // namespace foretime

@@ -1,0 +1,316 @@
+"""A site under Slurm, and what its jobs say to it, as the native core takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from foretime_estimators.arrays import Int64Array, MaskedInt64Array
+from foretime_estimators.jobs.errors import InputError
+
+from foretime_sim import _core
+from foretime_sim.engine.native.node_core import core_group, core_request
+from foretime_sim.files.near_names import nearest
+from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
+from foretime_sim.workloads.site_jobs import SiteJob, SiteJobs
+from foretime_sim.workloads.workload import Workload
+
+_AFTER_END = 1
+"""`foretime_sim.engine.admission.After.END`, which is above this room."""
+
+
+def check_slurm_site(site: SlurmSite) -> None:
+    """Refuse what of a site is not modelled.
+
+    Raises
+    ------
+    InputError
+        Naming the setting, its value, and what to do.
+    """
+    if site.preempt_type != "preempt/none" and site.preempt_mode.upper() != "OFF":
+        raise InputError(
+            f"preempt_type is {site.preempt_type} with preempt_mode {site.preempt_mode}: preemption"
+            " is not modelled; set preempt_mode to OFF to see the site without it"
+        )
+    for name, rules in site.rules.items():
+        if rules.max_cpus_per_node is not None:
+            raise InputError(
+                f"rules.{name}: max_cpus_per_node is {rules.max_cpus_per_node}: it is not modelled;"
+                " leave it out"
+            )
+    if site.parameters.bf_licenses:
+        raise InputError("parameters: bf_licenses is not modelled; set it to false")
+
+
+def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
+    """Give a site as the native core has it.
+
+    Parameters
+    ----------
+    site
+        What is set up.
+    epoch
+        Epoch seconds of the clock's zero: Slurm's periods are those of the real clock.
+
+    Raises
+    ------
+    InputError
+        If the site does what is not modelled.
+    """
+    check_slurm_site(site)
+    machine = site.machine
+    core = _core.SlurmSite(
+        version=site.version,
+        parameters=dataclasses.asdict(site.parameters),
+        groups=[core_group(machine, number) for number in range(len(machine.node_groups))],
+        licenses=list(site.licenses.values()),
+        epoch=epoch,
+    )
+    for index, part in enumerate(machine.slurm_partitions):
+        rules = site.rules_of(part.name)
+        over = rules.over_time_limit_s
+        core.add_partition(
+            priority_tier=part.priority_tier,
+            most_nodes_in_use=part.max_nodes_in_use,
+            max_cpus_per_node=rules.max_cpus_per_node,
+            default_memory_per_node=rules.default_memory_per_node_mib,
+            over_time_limit=site.parameters.over_time_limit_s if over is None else over,
+            starts=rules.state in ("UP", "DRAIN"),
+            submits=rules.state in ("UP", "DOWN"),
+            groups=list(machine.groups_of(index)),
+        )
+    numbers = {group.name: number for number, group in enumerate(machine.node_groups)}
+    for reservation in site.reservations:
+        core.add_reservation(
+            reservation.start,
+            reservation.end,
+            sorted(numbers[name] for name in reservation.node_groups),
+        )
+    return core
+
+
+def machine_of_site(workload: Workload, site: SlurmSite) -> Workload:
+    """Put a workload on its site's machine, if it is on no machine yet.
+
+    Raises
+    ------
+    InputError
+        If it is on another one, or on a flat pool of another size.
+    """
+    if workload.machine == site.machine:
+        return workload
+    if workload.machine is not None:
+        raise InputError(
+            f"{workload.name}: its machine is another than that of the site: put it on"
+            " site.machine (foretime_sim.workloads.resource_requests.with_machine)"
+        )
+    if workload.machine_processors != site.machine.cpus:
+        raise InputError(
+            f"{workload.name}: it has {workload.machine_processors} processors, the machine of the"
+            f" site has {site.machine.cpus} CPUs: put it on site.machine"
+            " (foretime_sim.workloads.resource_requests.with_machine)"
+        )
+    return dataclasses.replace(workload, machine=site.machine)
+
+
+def use_slurm_site(
+    core: _core.Engine, site: SlurmSite, epoch: int, *, record: bool, keep_plans: bool
+) -> None:
+    """Let a core schedule as a site does, before any job is submitted.
+
+    Parameters
+    ----------
+    record
+        What jobs have of which nodes.
+    keep_plans
+        Plan as far as Slurm does, so that plans can be asked for; otherwise only as far as it
+        matters for who starts.
+    """
+    core.use_slurm(core_site(site, epoch), record, keep_plans)
+
+
+def describe_for_slurm(core: _core.Engine, workload: Workload, site: SlurmSite) -> None:
+    """Tell the core what each job of a workload asks for and says, before they are submitted.
+
+    Raises
+    ------
+    InputError
+        If a job could never run, or names what the site has not.
+    """
+    fitted = fit_requests(workload)
+    check_all_fit(workload, fitted)
+    for request in fitted.requests:
+        core.add_request(core_request(request))
+    core.set_requests(fitted.request_of.astype(np.int64))
+    said = workload.site_jobs or SiteJobs()
+    jobs = len(workload)
+    names = list(site.qos)
+    reserved = [reservation.name for reservation in site.reservations]
+    columns = (
+        _codes(workload.users, jobs),
+        _codes(workload.projects, jobs),
+        _codes_among(workload, "qos", said.qos, names) if names else np.full(jobs, -1),
+        _numbers(said.nice, jobs, 0),
+        _numbers(said.site_factor, jobs, 0),
+        _numbers(said.time_min_s, jobs, 0),
+        _numbers(said.begin_time, jobs, 0),
+        _codes_among(workload, "reservation", said.reservations, reserved),
+        _codes(workload.array_ids, jobs),
+        _numbers(said.array_most_running, jobs, 0),
+        _numbers(said.after, jobs, -1),
+        _numbers(said.after_what, jobs, _AFTER_END) == _AFTER_END,
+    )
+    rows = np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
+    core.describe_all_for_slurm(np.ascontiguousarray(rows))
+    if said.licenses is not None:
+        for job, text in enumerate(said.licenses.by_job()):
+            if text:
+                where = f"{workload.name}: job {workload.job_id[job]}"
+                core.give_licenses(job, core_licenses(where, text, site.licenses))
+
+
+class StepwiseNames:
+    """Names of jobs that come one by one, as the codes that the core knows them by.
+
+    Parameters
+    ----------
+    site
+        Which the jobs are submitted to.
+    """
+
+    def __init__(self, site: SlurmSite) -> None:
+        self.site = site
+        self._codes: dict[tuple[str, str], int] = {}
+        self._count: dict[str, int] = {}
+
+    def code(self, kind: str, name: str | None) -> int:
+        """Give the code of a name of a kind; -1 for none."""
+        if name is None:
+            return -1
+        if (kind, name) not in self._codes:
+            self._codes[kind, name] = self._count.get(kind, 0)
+            self._count[kind] = self._codes[kind, name] + 1
+        return self._codes[kind, name]
+
+    def describe(
+        self,
+        core: _core.Engine,
+        user: str | None,
+        account: str | None,
+        reservation: str | None,
+        said: SiteJob,
+    ) -> None:
+        """Tell the core what the next job says.
+
+        Raises
+        ------
+        InputError
+            If it names what the site has not.
+        """
+        site, index = self.site, len(core)
+        reserved = [one.name for one in site.reservations]
+        for what, name, known in (
+            ("qos", said.qos, list(site.qos)),
+            ("reservation", reservation, reserved),
+        ):
+            if name is not None and known and name not in known:
+                raise InputError(f"job {index}: there is no {what} {name!r}{nearest(name, known)}")
+        licenses = core_licenses(f"job {index}", said.licenses or "", site.licenses)
+        core.describe_for_slurm(
+            index=index,
+            user=self.code("user", user),
+            account=self.code("account", account),
+            qos=-1 if said.qos is None else _place(list(site.qos), said.qos),
+            nice=said.nice,
+            site_factor=said.site_factor,
+            time_min=said.time_min_s or 0,
+            begin=said.begin_time or 0,
+            reservation=-1 if reservation is None else reserved.index(reservation),
+            array=self.code("array", said.array),
+            array_most=said.array_most_running or 0,
+            after=-1 if said.after is None else said.after,
+            after_end=said.after_what in (None, _AFTER_END),
+            licenses=licenses,
+        )
+
+
+def core_licenses(where: str, text: str, there: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Read ``--licenses`` (``name``, ``name:count``, separated by commas) for the core.
+
+    Raises
+    ------
+    InputError
+        If the site has not so many; it begins with ``where``.
+    """
+    names = list(there)
+    found: dict[str, int] = {}
+    for word in text.split(","):
+        name, _, number = word.strip().partition(":")
+        if name:
+            found[name] = found.get(name, 0) + int(number or 1)
+    for name, count in found.items():
+        if count > there.get(name, 0):
+            raise InputError(
+                f"{where} asks for {count} of the license {name!r}, of which the site has"
+                f" {there.get(name, 0)}: add it to the site's licenses"
+            )
+    return [(names.index(name), count) for name, count in found.items()]
+
+
+def _place(known: list[str], name: str) -> int:
+    return known.index(name) if name in known else -1
+
+
+def check_all_ran(core: _core.Engine, workload: Workload) -> None:
+    """Check that every job of a run has ended.
+
+    Raises
+    ------
+    InputError
+        If one was refused at its submission, or nothing will ever start it.
+    """
+    left = np.flatnonzero(core.states() != _core.State.FINISHED.value)
+    if len(left):
+        more = f" and {len(left) - 1:,} others" if len(left) > 1 else ""
+        raise InputError(
+            f"{workload.name}: job {workload.job_id[left[0]]}{more} will never run under this site:"
+            " limits, reservations or states of partitions keep them out; leave such jobs out, or"
+            " change the site"
+        )
+
+
+def whole_minutes(seconds: Int64Array) -> Int64Array:
+    """Round time limits up to minutes, as Slurm keeps them; at least one (`time_str2mins`)."""
+    minutes: Int64Array = np.maximum(-(-seconds // 60), 1) * 60
+    return minutes
+
+
+def _codes(labels: Labels | None, jobs: int) -> Int64Array:
+    return np.full(jobs, -1, dtype=np.int64) if labels is None else labels.codes.astype(np.int64)
+
+
+def _codes_among(
+    workload: Workload, what: str, labels: Labels | None, known: list[str]
+) -> Int64Array:
+    if labels is None:
+        return np.full(len(workload), -1, dtype=np.int64)
+    number = {name: place for place, name in enumerate(known)}
+    codes = np.array([*(number.get(name, -2) for name in labels.names), -1], dtype=np.int64)
+    found: Int64Array = codes[labels.codes]
+    if (found == -2).any():
+        job = int(np.flatnonzero(found == -2)[0])
+        name = str(labels.get(job))
+        raise InputError(
+            f"{workload.name}: job {workload.job_id[job]}: there is no {what}"
+            f" {name!r}{nearest(name, known)}"
+        )
+    return found
+
+
+def _numbers(column: MaskedInt64Array | None, jobs: int, missing: int) -> Int64Array:
+    if column is None:
+        return np.full(jobs, missing, dtype=np.int64)
+    return np.asarray(column.filled(missing), dtype=np.int64)

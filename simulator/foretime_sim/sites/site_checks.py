@@ -1,0 +1,147 @@
+"""What in a site contradicts itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from foretime_estimators.jobs.errors import InputError
+
+from foretime_sim.files.near_names import nearest
+from foretime_sim.files.toml_keys import table_name
+from foretime_sim.sites.slurm_limits import Association
+from foretime_sim.sites.slurm_site import SlurmSite
+
+ROOT = "root"
+"""The account above all."""
+
+
+def check_site(site: SlurmSite) -> None:
+    """Refuse a site that contradicts itself.
+
+    Raises
+    ------
+    InputError
+        Naming table, key and value as in a site's file, and what to do.
+    """
+    _check_qos(site)
+    _check_partitions(site)
+    _check_accounts(site)
+    _check_users(site)
+    _check_reservations(site)
+    for name, count in site.licenses.items():
+        if count < 0:
+            raise InputError(f"[licenses]: {name} is {count}: give 0 or more")
+
+
+def _there(where: str, key: str, names: Iterable[str], known: Collection[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            there = nearest(name, known) if known else "; there are none"
+            raise InputError(f"{where}: {key}: there is no {what} {name!r}{there}")
+
+
+def _check_qos(site: SlurmSite) -> None:
+    for name, qos in site.qos.items():
+        where = f"[{table_name('qos', name)}]"
+        _there(where, "Preempt", qos.preempt, site.qos, "QOS")
+        if name != qos.name:
+            raise InputError(f"{where}: it is named {qos.name!r}: give both one name")
+
+
+def _check_partitions(site: SlurmSite) -> None:
+    partitions = {part.name for part in site.machine.slurm_partitions}
+    _there("[partitions]", "rules", site.rules, partitions, "partition")
+    accounts = {each.account for each in site.associations}
+    for name, rules in site.rules.items():
+        where = f"[{table_name('partitions', name)}]"
+        _there(where, "QOS", [rules.qos] if rules.qos else [], site.qos, "QOS")
+        for allowed, denied, what, key, known in (
+            (rules.allow_qos, rules.deny_qos, "QOS", "QOS", site.qos),
+            (rules.allow_accounts, rules.deny_accounts, "account", "Accounts", accounts),
+        ):
+            if known:
+                _there(where, f"Allow{key}", sorted(allowed or ()), known, what)
+                _there(where, f"Deny{key}", sorted(denied or ()), known, what)
+
+
+def _check_accounts(site: SlurmSite) -> None:
+    parents: dict[str, str | None] = {}
+    for each in site.associations:
+        if each.user is not None:
+            continue
+        where = f"[{table_name('accounts', each.account)}]"
+        if each.account in parents:
+            raise InputError(f"{where}: the account is there twice: give it once")
+        if each.slurm_partition is not None or each.default:
+            raise InputError(f"{where}: Partition and Default are for users: leave them out")
+        if (each.account == ROOT) != (each.parent is None):
+            raise InputError(f"{where}: Parent is {each.parent!r}: all but root have a parent")
+        parents[each.account] = each.parent
+    for account, parent in parents.items():
+        where = f"[{table_name('accounts', account)}]"
+        _there(where, "Parent", [parent] if parent else [], parents, "account")
+    for account in parents:
+        seen = [account]
+        while (above := parents[seen[-1]]) is not None:
+            if above in seen:
+                circle = " -> ".join([*seen[seen.index(above) :], above])
+                raise InputError(
+                    f"[{table_name('accounts', account)}]: Parent: {circle} is a circle: let the"
+                    " highest of them have the parent root"
+                )
+            seen.append(above)
+
+
+def _check_users(site: SlurmSite) -> None:
+    accounts = {each.account for each in site.associations if each.user is None}
+    partitions = {part.name for part in site.machine.slurm_partitions}
+    seen: set[tuple[str, str | None, str | None]] = set()
+    defaults: dict[str, str] = {}
+    for each in site.associations:
+        where = where_of(each)
+        _there(where, "QOS", each.qos, site.qos, "QOS")
+        if each.default_qos is not None:
+            _there(where, "DefaultQOS", [each.default_qos], site.qos, "QOS")
+            if each.default_qos not in each.qos:
+                raise InputError(
+                    f"{where}: DefaultQOS is {each.default_qos!r}, which is not in QOS: add it"
+                )
+        if each.user is None:
+            continue
+        _there(where, "Account", [each.account], accounts, "account")
+        named = [each.slurm_partition] if each.slurm_partition is not None else []
+        _there(where, "Partition", named, partitions, "partition")
+        if each.parent is not None:
+            raise InputError(f"{where}: Parent is for accounts: leave it out")
+        key = (each.account, each.user, each.slurm_partition)
+        if key in seen:
+            raise InputError(f"{where}: the association is there twice: give it once")
+        seen.add(key)
+        if each.default and defaults.setdefault(each.user, each.account) != each.account:
+            raise InputError(
+                f"{where}: Default: {defaults[each.user]} is the default account of {each.user},"
+                " too: mark one of them"
+            )
+
+
+def where_of(each: Association) -> str:
+    """Say of which table an association is, as errors call it."""
+    if each.user is None:
+        return f"[{table_name('accounts', each.account)}]"
+    there = f", Partition {each.slurm_partition}" if each.slurm_partition is not None else ""
+    return f"[[associations]] of User {each.user}, Account {each.account}{there}"
+
+
+def _check_reservations(site: SlurmSite) -> None:
+    groups = {group.name for group in site.machine.node_groups}
+    names = set()
+    for each in site.reservations:
+        where = f"[{table_name('reservations', each.name)}]"
+        _there(where, "node_groups", each.node_groups, groups, "group")
+        if not each.node_groups:
+            raise InputError(f"{where}: node_groups is empty: name at least one group of nodes")
+        if each.duration < 1:
+            raise InputError(f"{where}: duration is {each.duration} s: give 1 s or more")
+        if each.name in names:
+            raise InputError(f"{where}: the reservation is there twice: give it once")
+        names.add(each.name)
