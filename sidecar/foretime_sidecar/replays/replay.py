@@ -29,7 +29,9 @@ from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.policy_switching import DYNP
 from foretime_sim.policies.python_policy import PythonBackfill
+from foretime_sim.policies.site_machine import site_of
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
@@ -280,6 +282,14 @@ class Replay:
             order = Order.PRIORITY
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
+        if site_of(self.policy) is not None:
+            asks = self.queue_order is not None and self.queue_order.order == DYNP
+            if self.forecast_interval_s is not None or asks:
+                raise InputError(
+                    "forecasts do not run the queue forward by a site's own rules yet; take a"
+                    " policy (--scheduler policy), or a --queue-order other than dynp"
+                )
+            return ForecastSettings()
         if self.policy.switching is not None:
             raise InputError(
                 f"{self.policy.switching}: no switching between orders where forecasts run the"
@@ -291,6 +301,15 @@ class Replay:
                 "one of the engine's, or leave out the forecasts"
             )
         return ForecastSettings.of_policy(order.value, backfill.name)
+
+    def _by_site_factors(self) -> Policy:
+        """Give the policy whose queue follows site factors."""
+        site = site_of(self.policy)
+        if site is None:
+            return self.policy.in_order(Order.PRIORITY)
+        if not site.priority.multifactor:
+            raise InputError("queue_order: priority/basic has no site factors: give multifactor")
+        return self.policy
 
     def _run(self, workload: Workload, folder: Path) -> tuple[ReplaySchedule, AdjustedStatistics]:
         self._check_queue_order()
@@ -310,10 +329,9 @@ class Replay:
                 reservations=at_clock,
             )
         else:
-            by_factors = self.policy.in_order(Order.PRIORITY)
             scheduler = mocked_slurm(
                 workload,
-                self.policy if self.queue_order is None else by_factors,
+                self._by_site_factors() if self.queue_order is not None else self.policy,
                 self.mechanism,
                 begin,
                 table,

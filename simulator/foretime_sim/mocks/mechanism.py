@@ -5,7 +5,10 @@ from __future__ import annotations
 import enum
 from dataclasses import replace
 
+from foretime_estimators.jobs.errors import InputError
+
 from foretime_sim.policies.policy import Correction, Policy, Roles
+from foretime_sim.policies.slurm import Slurm
 
 
 class Mechanism(enum.Enum):
@@ -31,7 +34,13 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
     """Give a policy the roles and the correction rule that a mechanism has.
 
     A limit that is rewritten is raised again when the job starts, so running jobs are planned with
-    t_req: Tang's selective scheme S110. The soft limits are used in all roles.
+    t_req: Tang's selective scheme S110. The soft limits are used in all roles. A site under Slurm
+    plans by TimeMin if the mechanism is a soft limit, and by limits if it is not.
+
+    Raises
+    ------
+    InputError
+        If the mechanism is PBS's, and the site under Slurm.
 
     Examples
     --------
@@ -41,6 +50,8 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
     >>> str(policy.roles), str(policy.correction)
     ('111', 'slurm')
     """
+    if isinstance(policy.backfill, Slurm):
+        policy = replace(policy, backfill=_slurm(policy.backfill, mechanism))
     match mechanism:
         case Mechanism.SLURM_SOFT_LIMIT:
             return replace(policy, roles=Roles.parse("111"), correction=Correction.SLURM)
@@ -48,3 +59,14 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
             return replace(policy, roles=Roles.parse("110"), correction=Correction.REQUESTED)
         case Mechanism.PBS_SOFT_WALLTIME:
             return replace(policy, roles=Roles.parse("111"), correction=Correction.PBS)
+
+
+def _slurm(slurm: Slurm, mechanism: Mechanism) -> Slurm:
+    if mechanism is Mechanism.PBS_SOFT_WALLTIME:
+        raise InputError(
+            f"the mechanism is {mechanism.value}, and the scheduler Slurm: take one of Slurm's"
+            " mechanisms, or leave the site out"
+        )
+    soft = mechanism is Mechanism.SLURM_SOFT_LIMIT
+    parameters = replace(slurm.site.parameters, time_min_as_soft_limit=soft)
+    return Slurm(replace(slurm.site, parameters=parameters))

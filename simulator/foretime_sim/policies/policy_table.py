@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from foretime_estimators.jobs.errors import InputError
 from pydantic import BaseModel, ConfigDict, Field
 
 from foretime_sim.policies.families import FAMILIES, Compression, with_settings
@@ -40,6 +41,8 @@ from foretime_sim.policies.policy_values import (
     slack_weights,
 )
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.site_file import read_site
 
 SLACK_KEYS = ("slack_factor", "average_wait_s", "insertion_order", "slack_weights", "overruns")
 _SLACK = SlackSettings()
@@ -55,6 +58,11 @@ class PolicyTable(BaseModel):
         description=f"Queue order: {', '.join(o.value for o in Order if o is not Order.PRIORITY)}, "
         "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
         "or `module:attribute` of your own, from the current folder, or a campaign's own.",
+    )
+    site: str = Field(
+        default="",
+        description="A site's file (`foretime site import`): its scheduler, on its nodes, takes "
+        "the place of order and backfill; from the current folder, or a campaign's own.",
     )
     backfill: BackfillName = Field(
         default="easy",
@@ -169,6 +177,8 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     (<Order.SJF: 'sjf'>, 'conservative')
     """
     given = {key: value for key, value in values.items() if value is not None}
+    if given.get("site"):
+        return _policy_of_site(given, folder)
     if given.get("guard_s") == OFF:  # with all that belongs to it
         given = {key: value for key, value in given.items() if not key.startswith("guard_")}
     family = with_settings(
@@ -183,6 +193,18 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     )
     policy = Policy(backfill=family, **_read(_OF_ALL, given))
     return policy.in_order(order_named(given.get("order", "fcfs"), folder))
+
+
+def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
+    """Give the policy of a site's scheduler."""
+    said = {key: value for key, value in given.items() if value != OFF}
+    if other := next((key for key in said if key != "site"), None):
+        raise InputError(
+            f"{other} is {said[other]}: a site's scheduler goes by the site alone: leave {other}"
+            " out, or the site"
+        )
+    site = read_site((folder or Path()) / said["site"])
+    return Policy(backfill=Slurm(site))
 
 
 def _read(readers: _Readers, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from foretime_sim.engine.estimated_run import (
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.site_machine import on_machine_of
 from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.scores.gains import MetricComparison, compare_metric, mean, resampled_figures
 from foretime_sim.scores.intervals import Interval, Weeks, gains, t_interval
@@ -312,10 +313,12 @@ class _Task:
 
     def __call__(self, workload: Workload, repeat: int) -> tuple[CaseScores, ...]:
         scored = self.span.select(workload)
-        jobs = workload.take(scored)
         baseline: dict[str, Float64Array] | None = None
         found = []
+        logged = workload
         for place, case in enumerate(self.cases):
+            workload = on_machine_of(case.policy, logged)
+            jobs = workload.take(scored)
             before = (repeat * len(self.cases) + place) * len(workload)
             begin = time.perf_counter()
             schedule = self._schedule(workload, case, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
@@ -17,6 +18,8 @@ from foretime_sim.scores.policy_comparison import PolicyCase
 
 Values: TypeAlias = Mapping[str, Any]
 _EASY = tuple(name for name, family in FAMILIES.items() if has_setting(family, "depth"))
+SLURM = "slurm"
+"""The backfilling of a site under Slurm."""
 _AGEING = (str(Backfill.EASY_SJBF), str(Backfill.EASY_WSPT))
 
 
@@ -85,6 +88,7 @@ class PolicyChoices:
             "backfill": str(policy.backfill),
             "depth": f"depth {shown.get('depth')}",
             "compression": str(shown.get("compression")),
+            "site": Path(str(values.get("site", ""))).stem,
             "slack_factor": f"SF {slack.slack_factor:g}",
             "insertion_order": str(slack.insertion_order),
         }
@@ -98,6 +102,8 @@ class PolicyChoices:
 
 
 def _backfill(values: Values) -> str:
+    if values.get("site"):
+        return SLURM
     return str(values.get("backfill", Backfill.EASY))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import typer
 from foretime_estimators.jobs.errors import InputError
@@ -36,6 +36,10 @@ _SWITCHED_ORDER = (
     f"between orders under --backfill planning ({DYNP}-DECIDER-QUALITY/setting=value)."
 )
 _BACKFILL = f"Backfilling: {', '.join(BACKFILLS)}, or your own in Python, module:attribute."
+_SITE = (
+    "Schedule as the site in this file does, on its nodes (foretime site import); in the place of "
+    "order, backfilling and --machine."
+)
 _DEPTH = "Number of jobs that hold a reservation at once under the kinds of easy."
 _COMPRESSION = (
     "How conservative backfilling moves reservations forward: "
@@ -132,6 +136,7 @@ class OnePolicyOptions(OptionGroup):
             help=f"{_BACKFILL} Default: easy.",
         ),
     ] = None
+    site: Annotated[str | None, typer.Option(metavar="FILE", help=_SITE)] = None
     depth: Annotated[int | None, typer.Option(metavar="K", help=f"{_DEPTH} Default: 1.")] = None
     compression: Annotated[
         str | None,
@@ -144,6 +149,15 @@ class OnePolicyOptions(OptionGroup):
     insertion_order: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"{_INSERTION_ORDER} Default: {_SLACK.insertion_order}."),
+    ] = None
+
+    scheduler: Annotated[
+        Literal["slurm", "policy"] | None,
+        typer.Option(
+            help="slurm: Slurm's own loops, as --site says or at their defaults on one pool of "
+            "processors. policy: what --policy, --order and --backfill say. Default: policy, or "
+            "slurm with --site."
+        ),
     ] = None
 
     @property
@@ -182,6 +196,7 @@ class SeveralPoliciesOptions(OptionGroup):
             help=f"{_BACKFILL} {_SEVERAL} Default: easy.",
         ),
     ] = None
+    site: Annotated[_Several, typer.Option(metavar="FILE", help=f"{_SITE} {_SEVERAL}")] = None
     depth: Annotated[
         _Several, typer.Option(metavar="K", help=f"{_DEPTH} {_SEVERAL} Default: 1.")
     ] = None
@@ -244,6 +259,7 @@ def _slack_factor(text: str) -> float:
 _AXES: Mapping[str, Callable[[str], Any]] = {
     "order": str,
     "backfill": str,
+    "site": str,
     "depth": _depth,
     "compression": str,
     "slack_factor": _slack_factor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.models.workload_models import WorkloadModel, generate, with_estimates
+from foretime_sim.policies.site_machine import assumptions, that_fit_on_all
+from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.job_log import JobLog, count_jobs
 from foretime_sim.workloads.workload import Workload
 
@@ -32,12 +35,15 @@ class WorkloadSource:
         On a Blue Gene, how many of the log's processors are a node.
     history
         Another log, read by the same options.
+    sites
+        Of the policies that run: each has a machine of its own.
     """
 
     options: WorkloadOptions
     seed: int = 1
     processors_per_node: int | None = None
     history: Path | None = None
+    sites: Sequence[SlurmSite] = ()
 
     def __post_init__(self) -> None:
         if self.options.longest_estimate is not None and self.options.estimates is None:
@@ -80,6 +86,8 @@ class WorkloadSource:
             If the options don't go together, or the log can't be read or used.
         """
         described = None
+        if self.sites:
+            return self._read_for_sites()
         if self.options.machine is not None:
             from foretime_sim.machines.load import read_any_machine  # most runs are on a flat pool
 
@@ -97,6 +105,15 @@ class WorkloadSource:
         workload, notes = self._sized(described.cpus)._read()
         placed = with_machine(workload, described, leave_out=True)
         return placed, (*notes, *placed.notes[len(workload.notes) :])
+
+    def _read_for_sites(self) -> tuple[Workload, tuple[str, ...]]:
+        """Jobs that could not run on one of the sites are left out; notes tell what is assumed."""
+        if self.options.machine is not None or self.options.processors is not None:
+            raise InputError("--site has a machine: leave --machine and --processors out")
+        workload, notes = self._sized(max(site.machine.cpus for site in self.sites))._read()
+        fitting = that_fit_on_all(self.sites, workload)
+        said = tuple(sentence for site in self.sites for sentence in assumptions(site))
+        return fitting, (*notes, *fitting.notes[len(workload.notes) :], *said)
 
     def _sized(self, processors: int) -> WorkloadSource:
         return replace(self, options=replace(self.options, processors=processors))

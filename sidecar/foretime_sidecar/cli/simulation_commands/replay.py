@@ -9,13 +9,24 @@ from dataclasses import replace
 import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.swf import write_swf
+from foretime_sim.machines.bluegene.machine import BgpMachine
+from foretime_sim.machines.machine import Machine
+from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.policy_table import policy_of
+from foretime_sim.policies.site_machine import (
+    assumptions,
+    on_machine_of,
+    site_of,
+    without_partitions,
+)
 from foretime_sim.policies.slack import Overruns
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
+from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
 
@@ -60,16 +71,24 @@ def replay(
     Example: [bold]foretime replay KTH-SP2-1996-2.1-cln.swf.gz --repeat 5[/bold]
     """
     began = time.perf_counter()
-    task = _task(details, mechanism, learning, _policy(chosen, details, mechanism))
+    policy = _policy(chosen, details, mechanism)
     scoring.verify()
     check_head(log.head)
     inputs = {"--history": learning.history, "--settings": learning.settings}
     inputs |= {"--reservations": details.reservations, **log.inputs}
     output.verify(inputs, scoring.repeat, "--repeat 1")
-    source = WorkloadSource(log, scoring.seed, history=learning.history)
+    site = None if policy is None else site_of(policy)
+    sites = () if site is None else (site,)
+    source = WorkloadSource(log, scoring.seed, history=learning.history, sites=sites)
     workload, notes = source.read()
+    if policy is None:
+        workload = without_partitions(workload)
+        policy, assumed = _slurm_by_default(workload)
+        notes = (*notes, *assumed)
+    policy = mechanism_policy(mechanism.mechanism, policy) if site_of(policy) else policy
+    task = _task(details, mechanism, learning, policy)
     past, workload, notes = learning.past(source, workload, notes)
-    workload, notes = source.first(workload, notes)
+    workload, notes = source.first(on_machine_of(policy, workload), notes)
     task = replace(task, history=past, check=scoring.check)
     check_reservations(task.reservations, workload.machine_processors)
     comparison = _compared(workload, task, scoring)
@@ -130,8 +149,20 @@ def _task(
 
 def _policy(
     chosen: OnePolicyOptions, details: PolicyDetails, mechanism: MechanismOptions
-) -> Policy:
-    """Give the policy: of the mechanism, over it the file's, over that the options'."""
+) -> Policy | None:
+    """Give the policy that the options say; ``None`` for Slurm with its defaults.
+
+    The options' values come over the file's, and these over the mechanism's.
+    """
+    if chosen.scheduler == "slurm" and chosen.site is None:
+        if not (chosen.policy or chosen.values or details.values or details.reservations):
+            return None
+        raise InputError(
+            "--scheduler slurm: it goes by a site alone; leave --policy, --order, --backfill and"
+            " their settings out, or give --scheduler policy"
+        )
+    if chosen.site is not None:
+        return policy_of(chosen.values | details.values)
     named = {} if chosen.policy is None else read_policy(chosen.policy)
     values = mechanism.policy_values | named | chosen.values | details.values
     if "guard_s" not in values:
@@ -147,10 +178,23 @@ def _policy(
     return policy
 
 
+def _slurm_by_default(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
+    """Give Slurm with its defaults on the log's machine, and sentences that say so."""
+    machine = workload.machine
+    if isinstance(machine, BgpMachine):
+        return Policy(), ()  # the mock says that it runs no Blue Gene
+    site = SlurmSite(machine or Machine.flat(workload.machine_processors))
+    said = f"{assumptions(site)[0]} Its other settings are Slurm's defaults"
+    pool = "" if machine else ", and the processors are one pool"
+    return Policy(backfill=Slurm(site)), (f"{said}{pool}: give --site for your own.",)
+
+
 def _said_of_policy(
     chosen: OnePolicyOptions, details: PolicyDetails, policy: Policy
 ) -> dict[str, str]:
     """Say by which policy it was run, for the report."""
+    if site_of(policy) is not None:
+        return {"scheduler": "slurm" if chosen.site is None else f"slurm ({chosen.site})"}
     said = {} if chosen.policy is None else {"policy": chosen.policy}
     said |= {"order": policy.order_name, "backfill": str(policy.backfill)}
     settings = policy.backfill.shown.items()

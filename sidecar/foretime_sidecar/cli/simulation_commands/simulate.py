@@ -14,6 +14,7 @@ from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy_file import read_policy
+from foretime_sim.policies.site_machine import site_of
 from foretime_sim.policies.slack import Overruns
 from foretime_sim.scores.policy_comparison import PolicyCase, PolicyComparison, compare_policies
 from foretime_sim.scores.repeats import Repeats
@@ -68,7 +69,10 @@ def simulate(
     check_head(log.head)
     inputs = {"--reservations": details.reservations, **log.inputs}
     output.verify(inputs, scoring.repeat * len(cases), "one policy and --repeat 1")
-    source = WorkloadSource(log, scoring.seed, processors_per_node=log.processors_per_node)
+    sites = [site for case in cases if (site := site_of(case.policy)) is not None]
+    source = WorkloadSource(
+        log, scoring.seed, processors_per_node=log.processors_per_node, sites=sites
+    )
     workload, notes = source.first(*source.read())
     comparison = _compared(workload, cases, details, learning, scoring)
     result = SimulateResult(

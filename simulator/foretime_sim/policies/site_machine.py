@@ -1,0 +1,125 @@
+"""Workloads on the machines of sites: a policy of a site schedules on that site's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError
+
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm_limits import Limits
+from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.workloads.resource_requests import fit_requests, left_out_note, with_machine
+from foretime_sim.workloads.workload import Workload
+
+
+def site_of(policy: Policy) -> SlurmSite | None:
+    """Give the site that a policy schedules; ``None`` for a policy of no site."""
+    return policy.backfill.site if isinstance(policy.backfill, Slurm) else None
+
+
+def on_machine_of(policy: Policy, workload: Workload) -> Workload:
+    """Put a workload on the machine of a policy's site; without a site it stays where it is.
+
+    Raises
+    ------
+    InputError
+        If a job could never run there, or the workload is on another machine.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy, generate
+    >>> from foretime_sim.machines.machine import Machine
+    >>> from foretime_sim.policies.site_machine import on_machine_of
+    >>> from foretime_sim.policies.slurm import Slurm
+    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> policy = Policy(backfill=Slurm(SlurmSite(Machine.flat(300))))
+    >>> on_machine_of(policy, generate("lublin2003", jobs=10, seed=1)).machine_processors
+    300
+    """
+    site = site_of(policy)
+    if site is None or workload.machine == site.machine:
+        return workload
+    if workload.machine is not None:
+        raise InputError(
+            f"{workload.name}: it is on another machine than the site's: give the site alone"
+        )
+    return with_machine(workload, site.machine)
+
+
+def without_partitions(workload: Workload) -> Workload:
+    """Give the workload with no job naming a partition, for one pool in the place of a site.
+
+    On a machine that it has already it stays as it is.
+    """
+    if workload.machine is not None or workload.requests is None:
+        return workload
+    return replace(workload, requests=replace(workload.requests, slurm_partitions=None))
+
+
+def that_fit_on_all(sites: Sequence[SlurmSite], workload: Workload) -> Workload:
+    """Leave out the jobs that could never run on the machine of one of the sites.
+
+    So every policy has the same jobs; the workload's notes say how many were left out, and why.
+
+    Raises
+    ------
+    InputError
+        If no job is left.
+    """
+    for machine in (site.machine for site in sites):
+        fitted = fit_requests(replace(workload, machine=machine, machine_processors=machine.cpus))
+        if fitted.reasons:
+            kept = fitted.request_of >= 0
+            if not kept.any():
+                reason = next(iter(fitted.reasons.values()))
+                raise InputError(f"{workload.name}: no job can run on this site: {reason}")
+            notes = (*workload.notes, left_out_note(fitted.limits))
+            workload = replace(workload.take(np.flatnonzero(kept)), notes=notes)
+    return workload
+
+
+def assumptions(site: SlurmSite) -> tuple[str, ...]:
+    """Say in sentences which scheduler a run of a site stands for, and what of it is left out.
+
+    Examples
+    --------
+    >>> from foretime_sim.machines.machine import Machine
+    >>> from foretime_sim.policies.site_machine import assumptions
+    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> assumptions(SlurmSite(Machine.flat(64)))
+    ('Scheduled as by Slurm 26.05: first submitted first, backfill every 30 s.',)
+    """
+    parameters = site.parameters
+    loops = f"backfill every {parameters.bf_interval} s" if parameters.backfill else "no backfill"
+    release = f"{site.version[0]}.{site.version[1]:02}"
+    said = [f"Scheduled as by Slurm {release}: first submitted first, {loops}."]
+    if left_out := (*_not_in_the_engine(site), *site.not_modelled):
+        said.append(f"Of the site is left out: {'; '.join(left_out)}.")
+    return tuple(said)
+
+
+def _not_in_the_engine(site: SlurmSite) -> tuple[str, ...]:
+    """Name what the specification of Slurm has and the engine does not."""
+    priority = site.priority
+    weights = {
+        "age": priority.weight_age,
+        "association": priority.weight_assoc,
+        "fair share": priority.weight_fair_share,
+        "job size": priority.weight_job_size,
+        "partition": priority.weight_partition,
+        "QOS": priority.weight_qos,
+        "TRES": any(priority.weight_tres.values()),
+    }
+    weighed = [name for name, weight in weights.items() if weight]
+    found = []
+    if priority.multifactor and weighed:
+        found.append(f"multifactor priorities (by {', '.join(weighed)})")
+    no_limits = Limits()
+    of_qos = any(qos.limits != no_limits for qos in site.qos.values())
+    if of_qos or any(each.limits != no_limits for each in site.associations):
+        found.append("limits of QOS and associations")
+    return tuple(found)
