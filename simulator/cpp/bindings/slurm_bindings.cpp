@@ -99,7 +99,10 @@ void register_slurm_beginning(nb::module_& m, nb::class_<Beginning>& beginning) 
                 nb::arg("notes").none());
   m.def(
       "slurm_notes",
-      [](const Engine& engine) { return SlurmNotes(engine.slurm_planner().state()); },
+      [](const Engine& engine) {
+        const SlurmNotes& notes = engine.slurm_planner().state();
+        return notes;
+      },
       nb::arg("engine"));
 }
 
@@ -107,7 +110,7 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
   nb::class_<SlurmSite>(m, "SlurmSite")
       .def(
           "__init__",
-          [](SlurmSite* self, std::pair<int, int> version, FamilySettings parameters,
+          [](SlurmSite* self, const std::pair<int, int>& version, FamilySettings parameters,
              std::vector<NodeGroup> groups, std::vector<std::int64_t> licenses, Seconds epoch) {
             new (self) SlurmSite;
             self->version = version;
@@ -151,6 +154,7 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
           nb::arg("index"), nb::arg("licenses"))
       .def("estimates", [](const Engine& e) {
         std::vector<Seconds> estimates;
+        estimates.reserve(e.jobs().size());
         for (std::size_t i = 0; i < e.jobs().size(); ++i) {
           estimates.push_back(
               e.slurm_planner().state().controller.record(static_cast<JobIndex>(i)).estimate);

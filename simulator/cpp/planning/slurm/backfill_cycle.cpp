@@ -28,7 +28,8 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       plans_of_partition_(controller.site().partitions.size(), 0),
       planned_nodes_(controller.table().nodes()),
       looked_at_in_(controller.site().partitions.size(), 0) {
-  window_end_ = round_down(now + parameters_.bf_window);
+  const Seconds window_end = round_down(now + parameters_.bf_window);
+  window_end_ = window_end;  // NOLINT(cppcoreguidelines-prefer-member-initializer): goes by others
   space_.begin(round_down(now), window_end_, controller.all_nodes());
 }
 
@@ -61,6 +62,7 @@ void BackfillCycle::run() {
   collect_ends();
   if (parameters_.bf_running_job_reserve) {
     std::vector<JobIndex> running;
+    running.reserve(ends_.size());
     for (const End& end : ends_) running.push_back(end.job);
     std::sort(running.begin(), running.end());
     for (const JobIndex job : running) reserve_running(job);
@@ -334,7 +336,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::will_run(const Test& test, 
 // doubles.
 std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, Later later) {
   constexpr Seconds kFirstWindow = 30;
-  constexpr Seconds kLongestWindow = 365 * 86'400;
+  constexpr Seconds kLongestWindow = Seconds{365} * 86'400;
   NodeChooser& chooser = controller_.chooser();
   const auto gone = [&](const End& end) { return timed_tests_ && end.end <= start; };
   Seconds window = kFirstWindow;
@@ -381,6 +383,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
         NodeSet& found = scratch_.found;
         found.clear();
         for (const NodeRow& row : *rows) found.add(row.node, row.node + row.nodes);
+        // NOLINTNEXTLINE(modernize-loop-convert): there is no reversed view before C++20's ranges
         for (auto job = removed.rbegin(); job != removed.rend(); ++job) {
           const auto& held = controller_.record((*job)->job).rows;
           last = *job;
@@ -489,7 +492,7 @@ BackfillCycle::Later BackfillCycle::plan(Test& test, std::pair<Seconds, Seconds>
   rejected_array_.clear();
   const SlurmJob& facts = controller_.facts(test.entry->job);
   if (facts.array >= 0) ++plans_of_array_[facts.array];
-  if (!(parameters_.bf_one_resv_per_job && test.estimate_before != kNever)) {
+  if (!parameters_.bf_one_resv_per_job || test.estimate_before == kNever) {
     if (space_.made() >= most_records_) {
       test.next = Next::kStop;
       return std::nullopt;
@@ -503,9 +506,7 @@ BackfillCycle::Later BackfillCycle::plan(Test& test, std::pair<Seconds, Seconds>
 
 void BackfillCycle::keep_earlier(const Test& test) {
   SlurmRecord& record = this->record(test);
-  if (test.estimate_before < record.estimate) {
-    record.estimate = test.estimate_before;
-  }
+  record.estimate = std::min(record.estimate, test.estimate_before);
 }
 
 }  // namespace foretime

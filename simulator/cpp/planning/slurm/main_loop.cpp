@@ -19,6 +19,7 @@ MainLoop::MainLoop(SlurmController& controller, Seconds now, bool full, Pass& pa
 void MainLoop::run() {
   controller_.begin_loop(now_);
   // Starts leave their entries where they are.
+  // NOLINTNEXTLINE(modernize-loop-convert): the queue may grow under an iterator
   for (std::size_t place = 0; place < controller_.queue().size(); ++place) {
     const QueueEntry entry = controller_.queue()[place];
     if (!controller_.may_be_looked_at(entry)) continue;

@@ -15,7 +15,7 @@ class NodeSet {
   NodeSet() = default;
   explicit NodeSet(std::int64_t nodes) : words_((static_cast<std::size_t>(nodes) + 63) / 64) {}
 
-  bool has(std::int64_t node) const { return ((words_[at(node)] >> (node & 63)) & 1U) != 0; }
+  bool has(std::int64_t node) const { return ((words_[at(node)] >> place(node)) & 1U) != 0; }
   void add(std::int64_t node) { words_[at(node)] |= bit(node); }
   void remove(std::int64_t node) { words_[at(node)] &= ~bit(node); }
   void set(std::int64_t node, bool in) {
@@ -122,7 +122,7 @@ class NodeSet {
   template <class Wanted>
   std::int64_t first(std::int64_t first, std::int64_t last, Wanted wanted) const {
     for (std::int64_t node = first; node < last;) {
-      const std::uint64_t rest = words_[at(node)] >> (node & 63);
+      const std::uint64_t rest = words_[at(node)] >> place(node);
       if (rest == 0) {
         node = (node / 64 + 1) * 64;
         continue;
@@ -145,15 +145,14 @@ class NodeSet {
         if (word != 0 && first < 0) first = base;
         continue;
       }
-      for (int place = 0; place < 64;) {
+      for (unsigned place = 0; place < 64;) {
         const std::uint64_t rest = word >> place;
         if (first < 0) {
           if (rest == 0) break;
-          place += std::countr_zero(rest);
+          place += static_cast<unsigned>(std::countr_zero(rest));
           first = base + place;
         } else {
-          const int length = std::countr_one(rest);
-          place += length;
+          place += static_cast<unsigned>(std::countr_one(rest));
           if (place < 64) visit(std::exchange(first, -1), base + place);
         }
       }
@@ -163,15 +162,16 @@ class NodeSet {
 
  private:
   static std::size_t at(std::int64_t node) { return static_cast<std::size_t>(node) / 64; }
-  static std::uint64_t bit(std::int64_t node) { return std::uint64_t{1} << (node & 63); }
+  static unsigned place(std::int64_t node) { return static_cast<std::uint64_t>(node) & 63U; }
+  static std::uint64_t bit(std::int64_t node) { return std::uint64_t{1} << place(node); }
   // With what of each word lies within [first, last).
   template <class Visit>
   static void each_place(std::int64_t first, std::int64_t last, Visit visit) {
     if (first >= last) return;
     const std::size_t from = at(first);
     const std::size_t to = at(last - 1);
-    const std::uint64_t low = ~std::uint64_t{0} << (first & 63);
-    const std::uint64_t high = ~std::uint64_t{0} >> (63 - ((last - 1) & 63));
+    const std::uint64_t low = ~std::uint64_t{0} << place(first);
+    const std::uint64_t high = ~std::uint64_t{0} >> (63U - place(last - 1));
     if (from == to) {
       visit(from, low & high);
       return;

@@ -20,7 +20,8 @@ void NodeSpace::begin(Seconds begin, Seconds end, const NodeSet& nodes) {
 
 std::size_t NodeSpace::copy_of(std::size_t set) {
   if (unused_.empty()) {
-    sets_.push_back(NodeSet(sets_[set]));
+    const NodeSet same = sets_[set];  // a vector that grows moves what it copies from
+    sets_.push_back(same);
     return sets_.size() - 1;
   }
   const std::size_t copy = unused_.back();

@@ -252,7 +252,7 @@ SlurmController::Usable SlurmController::usable(JobIndex job, Seconds when, std:
   for (std::size_t number = 0; number < site_->reservations.size(); ++number) {
     const SlurmReservation& reservation = site_->reservations[number];
     const NodeSet& reserved = *nodes_of_reservation_[number];
-    if (static_cast<std::int32_t>(number) == own) {
+    if (std::cmp_equal(number, own)) {
       NodeSet others = nodes;
       others -= reserved;
       closed |= others;

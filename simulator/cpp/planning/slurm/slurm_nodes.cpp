@@ -19,7 +19,7 @@ std::int64_t NodeTable::cpus_for(const Wish& wish, std::int32_t number,
   if (free.cpus <= 0 || (wish.whole && free.cpus != of.node.cpus)) return 0;
   if (free.gpus < wish.gpus) return 0;
   std::int64_t cpus = free.cpus;
-  if (!(wish.whole && wish.cpus_per_task < 2)) cpus -= cpus % wish.cpus_per_task;
+  if (!wish.whole || wish.cpus_per_task >= 2) cpus -= cpus % wish.cpus_per_task;
   const std::int64_t least = wish.all_on_one_node() ? wish.tasks : 1;
   if (cpus < least * wish.cpus_per_task) return 0;
   if (of.node.memory > 0) {

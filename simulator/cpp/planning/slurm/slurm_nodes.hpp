@@ -54,9 +54,9 @@ class NodeTable {
   bool all_whole() const { return all_whole_; }
 
   // CPUs that a job could have of a node with so much free; 0 if it could have nothing there.
-  std::int64_t cpus_for(const Wish& wish, std::int32_t group, const Resources& free) const;
+  std::int64_t cpus_for(const Wish& wish, std::int32_t number, const Resources& free) const;
   // What a job has of a node with so many CPUs.
-  Resources taken(const Wish& wish, std::int32_t group, std::int64_t cpus) const;
+  Resources taken(const Wish& wish, std::int32_t number, std::int64_t cpus) const;
 
  private:
   NodeMachine machine_;

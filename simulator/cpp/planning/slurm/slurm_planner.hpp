@@ -40,7 +40,7 @@ struct SlurmState : SlurmNotes {
   Seconds next_moment = kNever;  // start or end of a reservation
   Seconds begins_at = kNever;    // when a job may be looked at that may not yet
 
-  SlurmState(std::shared_ptr<const SlurmSite> site, Seconds now)
+  SlurmState(const std::shared_ptr<const SlurmSite>& site, Seconds now)
       : SlurmNotes(*site, now), controller(site), woken_at(now) {
     for (const SlurmReservation& reservation : site->reservations) {
       next_moment = std::min({next_moment, reservation.start, reservation.end});

@@ -21,7 +21,7 @@ class SlurmPriorities {
     priority_[place] = std::max<std::int64_t>(priority, 1);
     lowest_ = std::min(lowest_, priority_[place] + facts.nice);
   }
-  Seconds next_tick() const { return kNever; }
+  static Seconds next_tick() { return kNever; }
   std::int64_t priority_of(JobIndex job, std::int32_t /*slurm_partition*/) const {
     return priority_[static_cast<std::size_t>(job)];
   }

@@ -64,7 +64,7 @@ struct QueueEntry {
   JobIndex job = 0;
   std::int32_t number = 0;
   friend bool operator<(const QueueEntry& a, const QueueEntry& b) {
-    if (a.outside != b.outside) return a.outside < b.outside;
+    if (a.outside != b.outside) return b.outside;
     if (a.tier != b.tier) return a.tier > b.tier;
     if (a.priority != b.priority) return a.priority > b.priority;
     if (a.submit != b.submit) return a.submit < b.submit;
