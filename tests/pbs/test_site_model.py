@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.pbs.site_runs import run_live
 from tests.pbs.site_workload import live_jobs
 from tests.support.pbs_runs import LiveRun, compare, model_of
+
+if "FORETIME_LIVE_MODEL" not in os.environ:
+    # A busy server tells of ends late, and the order of starts is judged.
+    pytest.skip("set FORETIME_LIVE_MODEL=1 for it", allow_module_level=True)
 
 JOBS = 20
 
