@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from foretime_sim.reference.slurm.factors import Factors
-from foretime_sim.reference.slurm.fair_share import Member
-from foretime_sim.reference.slurm.priorities import Priorities
+from foretime_sim.reference.slurm.priorities.factors import Factors
+from foretime_sim.reference.slurm.priorities.fair_share import Member
+from foretime_sim.reference.slurm.priorities.priorities import Priorities
 from foretime_sim.sites.slurm_site import SlurmSite
 
 from tests.support.slurm_priority_record import Record, Sample, cells_of, tres_of
@@ -18,7 +18,7 @@ _FACTORS_OF_USERS_ALONE = (23, 2)
 
 @dataclass
 class LiveJob:
-    """A job as scontrol shows it; see `foretime_sim.reference.slurm.factors.PricedJob`."""
+    """A job as scontrol shows it; see `reference.slurm.priorities.factors.PricedJob`."""
 
     index: int
     user: str

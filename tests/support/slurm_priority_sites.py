@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.reference.slurm.usage import RESET_PERIODS
+from foretime_sim.reference.slurm.priorities.usage import RESET_PERIODS
 from foretime_sim.sites.slurm_accounts import Accounts
 from foretime_sim.sites.slurm_limits import Association, Qos
 from foretime_sim.sites.slurm_priority import SlurmPriority
@@ -51,7 +51,7 @@ MACHINE = Machine(
 
 @dataclass
 class Job:
-    """A job; see `foretime_sim.reference.slurm.factors.PricedJob`."""
+    """A job; see `foretime_sim.reference.slurm.priorities.factors.PricedJob`."""
 
     index: int
     user: str | None = None

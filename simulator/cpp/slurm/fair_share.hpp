@@ -1,5 +1,5 @@
 // Fair share as Slurm has it: classic, depth oblivious, and Fair Tree.
-// reference/slurm/fair_share.py is the specification; both give the same bits.
+// reference/slurm/priorities/fair_share.py is the specification; both give the same bits.
 #pragma once
 
 #include <cstdint>

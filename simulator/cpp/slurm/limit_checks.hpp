@@ -1,5 +1,6 @@
 // What QOS and associations say of one job: at submission, before nodes are looked for, and once
-// they are known. reference/slurm/limit_checks.py and limit_submission.py are the specification.
+// they are known. reference/slurm/limits/limit_checks.py and limit_submission.py are the
+// specification.
 #pragma once
 
 #include <array>

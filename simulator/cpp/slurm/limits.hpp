@@ -1,5 +1,5 @@
 // What keeps a job from being accepted, considered or started besides room: limits of partitions,
-// QOS and associations, licenses, throttles of arrays. reference/slurm/limits.py is the
+// QOS and associations, licenses, throttles of arrays. reference/slurm/limits/limits.py is the
 // specification. No question costs more where more jobs run or wait.
 #pragma once
 

@@ -1,5 +1,6 @@
 // Priorities of jobs as Slurm's queue has them: worked out at submission, and at every tick.
-// reference/slurm/priorities.py and factors.py are the specification; both give the same bits.
+// reference/slurm/priorities/priorities.py and factors.py are the specification; both give the same
+// bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What jobs have used, as the decay thread charges it to QOS and associations.
-// reference/slurm/run_minutes.py is the specification, to the last bit.
+// reference/slurm/limits/run_minutes.py is the specification, to the last bit.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// When usage decays and is forgotten. reference/slurm/usage.py is the specification.
+// When usage decays and is forgotten. reference/slurm/priorities/usage.py is the specification.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ def unmodelled_refusal(site: SlurmSite, *, preemption_modelled: bool = False) ->
     """Say why a site can't be simulated, and what to change in its file; ``None``: it can.
 
     Jobs that Slurm suspends keep their memory and come back: nothing here has that. Who may be
-    requeued or cancelled is worked out by `foretime_sim.reference.slurm.preemption`.
+    requeued or cancelled is worked out by `foretime_sim.reference.slurm.loops.preemption`.
 
     Parameters
     ----------

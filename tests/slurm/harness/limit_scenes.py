@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.reference.slurm.limits import Limits
+from foretime_sim.reference.slurm.limits.limits import Limits
 from foretime_sim.sites.slurm_limits import Association, Qos
 from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
 from foretime_sim.sites.slurm_priority import SlurmPriority

@@ -7,7 +7,6 @@ specification; ``--jobs`` adds a line for each job, ``--at SECOND`` the queue at
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array
+from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
@@ -122,8 +122,7 @@ def specification(
     workload: Workload, site: SlurmSite, site_jobs: SiteJobs, started_at: int
 ) -> Int64Array:
     """Give the starts of the plain Python specification."""
-    cluster = importlib.import_module("foretime_sim.reference.slurm.cluster")
-    found = cluster.simulate_slurm(workload, site, site_jobs, started_at=started_at).start_times
+    found = simulate_slurm(workload, site, site_jobs, started_at=started_at).start_times
     return np.array([-1 if at is None else at for at in found], dtype=np.int64)
 
 

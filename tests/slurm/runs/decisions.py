@@ -11,10 +11,19 @@ its backfill planned.
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from foretime_sim.reference.slurm.jobs.job import Allocation
+from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
+from foretime_sim.reference.slurm.jobs.schedule import Loop
+from foretime_sim.reference.slurm.limits.limits import Limits
+from foretime_sim.reference.slurm.loops.backfill_loop import BackfillCycle
+from foretime_sim.reference.slurm.loops.controller import Controller
+from foretime_sim.reference.slurm.loops.interfaces import NoLimits
+from foretime_sim.reference.slurm.loops.main_loop import MainLoop
+from foretime_sim.reference.slurm.loops.submission import submit
 
 from tests.slurm.runs.loop_events import LoopEvent, read_events
 from tests.slurm.runs.recorded_runs import RESULTS, RecordedRun, model_input, recorded_runs
@@ -134,16 +143,15 @@ class LoopReplay:
         run: RecordedRun,
         events: Sequence[LoopEvent],
     ) -> None:
-        controller, interfaces = _model("controller"), _model("interfaces")
         configuration = CONFIGURATIONS[name]
         workload, site, site_jobs = model_input(configuration, [run])
-        self.jobs = _model("jobs_of_workload").slurm_jobs(workload, site, site_jobs)
+        self.jobs = slurm_jobs(workload, site, site_jobs)
         self.priorities = LoggedPriorities()
-        self.controller = controller.Controller(
+        self.controller = Controller(
             site,
             self.jobs,
             self.priorities,
-            _model("limits").Limits(site) if site.enforced else interfaces.NoLimits(),
+            Limits(site) if site.enforced else NoLimits(),
             workload.epoch_of_zero,
         )
         self.run = run
@@ -176,7 +184,7 @@ class LoopReplay:
         self.indices[event.job] = self.parts[self.submitted]
         self.priorities.note(self.indices, event)
         for index in self.parts[self.submitted]:
-            _model("submission").submit(self.controller, self.jobs[index])
+            submit(self.controller, self.jobs[index])
         self.submitted += 1
 
     def _end(self, event: LoopEvent) -> None:
@@ -228,9 +236,9 @@ class LoopReplay:
         """Let the model run its loop; give whom it started."""
         waiting = list(self.controller.pending)
         if event.kind == "main":
-            _model("main_loop").MainLoop(self.controller, full=event.full).run()
+            MainLoop(self.controller, full=event.full).run()
         else:
-            _model("backfill_loop").BackfillCycle(self.controller).run()
+            BackfillCycle(self.controller).run()
         return {job.index for job in waiting if job.run is not None}
 
     def _return(self, job: Any) -> None:
@@ -275,8 +283,9 @@ class LoopReplay:
             tally.differences.append(f"{event.at:9.3f} {event.kind}: " + "; ".join(said))
 
     def _nodes(self, index: int) -> frozenset[int]:
-        nodes: frozenset[int] = self.jobs[index].run.allocation.nodes
-        return nodes
+        run = self.jobs[index].run
+        assert run is not None
+        return run.allocation.nodes
 
     def _live_nodes(self, index: int) -> frozenset[int]:
         return node_numbers(self.run.nodes[index] or "")
@@ -304,14 +313,9 @@ class LoopReplay:
             allocation = choice.lay_out(dict(sorted(free.items())))
         if allocation is None:  # cores were given out otherwise than the model thinks
             each = -(-job.min_cpus // len(nodes))
-            allocation = _model("job").Allocation(dict.fromkeys(sorted(nodes), each))
-        loops = _model("schedule").Loop
-        loop = loops.MAIN if kind == "main" else loops.BACKFILL
+            allocation = Allocation(dict.fromkeys(sorted(nodes), each))
+        loop = Loop.MAIN if kind == "main" else Loop.BACKFILL
         self.controller.start(job, number, allocation, loop)
-
-
-def _model(module: str) -> Any:
-    return importlib.import_module(f"foretime_sim.reference.slurm.{module}")
 
 
 def events_of_run(name: str, run: str) -> list[LoopEvent]:

@@ -1,5 +1,6 @@
 // One cycle of the backfill loop: a plan for each job that it looks at, and starts that delay no
-// plan. reference/slurm/backfill_loop.py is the specification (`_attempt_backfill`, backfill.c).
+// plan. reference/slurm/loops/backfill_loop.py is the specification (`_attempt_backfill`,
+// backfill.c).
 #pragma once
 
 #include <cstdint>

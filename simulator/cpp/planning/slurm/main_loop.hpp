@@ -1,5 +1,5 @@
 // One run of the main loop: jobs in the queue's order, until one of a slurm_partition has to wait.
-// reference/slurm/main_loop.py is the specification (`_schedule`, job_scheduler.c).
+// reference/slurm/loops/main_loop.py is the specification (`_schedule`, job_scheduler.c).
 #pragma once
 
 #include <algorithm>

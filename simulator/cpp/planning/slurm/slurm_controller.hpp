@@ -1,5 +1,5 @@
 // One slurmctld: its jobs, what they have, and how one is started.
-// reference/slurm/controller.py is the specification.
+// reference/slurm/loops/controller.py is the specification.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // The nodes of a cluster under Slurm: what is free of them now and as running jobs end, and which
-// of them a job is given. reference/slurm/node_choice.py is the specification.
+// of them a job is given. reference/slurm/nodes/node_choice.py is the specification.
 #pragma once
 
 #include <cstdint>

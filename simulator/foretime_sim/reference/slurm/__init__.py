@@ -3,6 +3,7 @@
 Facts are from Slurm 22.05.8 and 25.11.7; each docstring names file and function. Versions between
 are told apart by the release notes; what is said of 26.05 was seen on live 26.05.5.
 
-Public names: `cluster.simulate_slurm`, `schedule.SlurmSchedule`, `schedule.Loop`,
-`limits.Limits`.
+`cluster` lives through it second by second, and needs every room below.
+
+Public names: `cluster.simulate_slurm`.
 """

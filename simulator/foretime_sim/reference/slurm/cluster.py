@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.reference.slurm.backfill_loop import BackfillCycle
-from foretime_sim.reference.slurm.controller import Controller
-from foretime_sim.reference.slurm.epoch_priorities import EpochPriorities
-from foretime_sim.reference.slurm.interfaces import Limits as AnyLimits
-from foretime_sim.reference.slurm.interfaces import Priorities as AnyPriorities
-from foretime_sim.reference.slurm.job import SlurmJob
-from foretime_sim.reference.slurm.jobs_of_workload import slurm_jobs
-from foretime_sim.reference.slurm.limits import Limits
-from foretime_sim.reference.slurm.main_loop import MainLoop
-from foretime_sim.reference.slurm.priorities import Priorities
-from foretime_sim.reference.slurm.schedule import JobOutcome, SlurmSchedule
-from foretime_sim.reference.slurm.submission import submit
+from foretime_sim.reference.slurm.jobs.job import SlurmJob
+from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
+from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, SlurmSchedule
+from foretime_sim.reference.slurm.limits.limits import Limits
+from foretime_sim.reference.slurm.loops.backfill_loop import BackfillCycle
+from foretime_sim.reference.slurm.loops.controller import Controller
+from foretime_sim.reference.slurm.loops.interfaces import Limits as AnyLimits
+from foretime_sim.reference.slurm.loops.interfaces import Priorities as AnyPriorities
+from foretime_sim.reference.slurm.loops.main_loop import MainLoop
+from foretime_sim.reference.slurm.loops.submission import submit
+from foretime_sim.reference.slurm.priorities.epoch_priorities import EpochPriorities
+from foretime_sim.reference.slurm.priorities.priorities import Priorities
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload

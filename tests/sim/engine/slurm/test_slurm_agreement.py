@@ -13,8 +13,8 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
-from foretime_sim.reference.slurm.interfaces import NoLimits
-from foretime_sim.reference.slurm.schedule import Loop, SlurmSchedule
+from foretime_sim.reference.slurm.jobs.schedule import Loop, SlurmSchedule
+from foretime_sim.reference.slurm.loops.interfaces import NoLimits
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import SlurmSite

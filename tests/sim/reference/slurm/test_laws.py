@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.cluster import simulate_slurm
-from foretime_sim.reference.slurm.schedule import SlurmSchedule
+from foretime_sim.reference.slurm.jobs.schedule import SlurmSchedule
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.workload import Workload

@@ -1,0 +1,251 @@
+"""The native core's limits and the specification's answer alike, question for question."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from foretime_sim.engine.native.limits_core import NativeLimits
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.reference.slurm.jobs.billing import billing
+from foretime_sim.reference.slurm.limits.limits import Limits
+from foretime_sim.sites.slurm_limits import Association, Qos
+from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
+from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_priority import SlurmPriority
+from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sim.reference.slurm.limits.limited_jobs import Job
+
+KINDS = ("cpu", "mem", "node", "billing", "gres/gpu", "license/matlab")
+QOS = ("normal", "short", "part")
+USERS = ("ann", "bob", None, "nobody")
+ACCOUNTS = ("root", "physics", "biology", "lab")
+FLAGS = (
+    "DenyOnLimit", "OverPartQOS", "UsageFactorSafe", "NoDecay", "PartitionMaxNodes",
+    "PartitionMinNodes", "PartitionTimeLimit",
+)  # fmt: skip
+
+small = st.integers(0, 6)
+minutes = st.integers(0, 6).map(lambda number: 30 * number)
+
+
+@st.composite
+def limits_of_groups(draw: st.DrawFn) -> LimitsOfGroup:
+    """Few limits of a group, most of them low enough to matter."""
+    chosen = draw(st.lists(st.sampled_from(fields(LimitsOfGroup)), max_size=4, unique=True))
+    values: dict[str, Any] = {}
+    for found in chosen:
+        if "tres" in found.name:
+            counts = minutes if "mins" in found.name else small
+            values[found.name] = draw(st.dictionaries(st.sampled_from(KINDS), counts))
+        else:
+            scale = 300 if found.name.endswith("_s") else 1
+            values[found.name] = draw(small) * scale
+    return LimitsOfGroup(**values)
+
+
+def some(names: tuple[str, ...]) -> st.SearchStrategy[frozenset[str] | None]:
+    return st.none() | st.frozensets(st.sampled_from(names), min_size=1)
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> SlurmSite:
+    """A site of two partitions, three QOS and a tree of accounts."""
+    machine = Machine(
+        (NodeGroup("cpu", 4, 4, 1000), NodeGroup("gpu", 2, 2, 1000, gpus=2)),
+        (
+            SlurmPartition(
+                "all", ("cpu", "gpu"), max_nodes=draw(st.none() | st.integers(1, 6)),
+                max_time_s=draw(st.none() | st.sampled_from([300, 1200])),
+            ),
+            SlurmPartition("few", ("cpu",), max_nodes=draw(st.none() | st.integers(1, 4))),
+        ),
+    )  # fmt: skip
+    qos = {
+        name: Qos(
+            name,
+            limits=draw(limits_of_groups()),
+            flags=draw(st.frozensets(st.sampled_from(FLAGS), max_size=2)),
+            usage_factor=draw(st.sampled_from([1.0, 1.0, 0.5, 0.0, 2.0])),
+            limit_factor=draw(st.sampled_from([None, None, 0.5, 2.0, 0.0])),
+            used_tres_s=draw(st.dictionaries(st.sampled_from(KINDS), st.floats(0, 9000))),
+            used_wall_s=draw(st.sampled_from([0.0, 700.0])),
+        )
+        for name in QOS
+    }
+    parents = {"root": None, "physics": "root", "biology": "root", "lab": "physics"}
+    allowed = st.lists(st.sampled_from(QOS), unique=True).map(tuple)
+    associations = [
+        Association(account, parent=parent, limits=draw(limits_of_groups()), qos=draw(allowed))
+        for account, parent in parents.items()
+    ]
+    for user in ("ann", "bob"):
+        for account in draw(st.lists(st.sampled_from(ACCOUNTS[1:]), unique=True, min_size=1)):
+            where = draw(st.sampled_from([None, None, "few"]))
+            associations.append(
+                Association(
+                    account, user, where, limits=draw(limits_of_groups()),
+                    default_qos=draw(st.none() | st.sampled_from(QOS)),
+                    default=draw(st.booleans()),
+                    used_tres_s=draw(st.dictionaries(st.sampled_from(KINDS), st.floats(0, 9000))),
+                )
+            )  # fmt: skip
+    rules = {
+        name: PartitionRules(
+            qos=draw(st.sampled_from([None, None, "part", "normal"])),
+            allow_accounts=draw(some(ACCOUNTS)),
+            deny_accounts=draw(some(ACCOUNTS)),
+            allow_qos=draw(some(QOS)),
+            deny_qos=draw(some(QOS)),
+            min_nodes=draw(st.sampled_from([0, 0, 2])),
+            max_cpus_per_node=draw(st.none() | st.integers(1, 3)),
+            billing_weights=draw(st.sampled_from([{}, {"cpu": 1.5, "mem": 0.01}])),
+            state=draw(st.sampled_from(["UP", "UP", "UP", "DOWN", "DRAIN", "INACTIVE"])),
+        )
+        if draw(st.booleans())
+        else PartitionRules()
+        for name in ("all", "few")
+    }
+    words = ["associations", "limits", "qos", "safe"]
+    return SlurmSite(
+        machine,
+        version=draw(st.sampled_from([(22, 5), (23, 11), (26, 5)])),
+        parameters=SlurmParameters(assoc_limit_stop=draw(st.booleans())),
+        priority=SlurmPriority(
+            multifactor=draw(st.booleans()), decay_half_life_s=draw(st.sampled_from([0, 3600]))
+        ),
+        rules=rules,
+        qos=qos,
+        associations=tuple(associations),
+        enforced=draw(st.just(frozenset({"limits"})) | st.frozensets(st.sampled_from(words))),
+        licenses={"matlab": 3},
+        enforce_part_limits=draw(st.sampled_from(["NO", "ALL", "ANY"])),
+    )
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[tuple[str, Job, list[int]]]:
+    """Jobs, and what happens to them in turn; nodes of a start."""
+    jobs = [
+        Job(
+            index,
+            user=draw(st.sampled_from(USERS)),
+            account=draw(st.none() | st.sampled_from(ACCOUNTS[1:])),
+            qos=draw(st.none() | st.sampled_from([*QOS, "wrong"])),
+            slurm_partitions=draw(st.sampled_from([("all",), ("few",), ("all", "few")])),
+            time_limit_s=draw(st.integers(1, 1500)),
+            tres={
+                "cpu": draw(st.integers(1, 5)),
+                "mem": draw(st.integers(0, 5)),
+                "node": draw(st.integers(1, 3)),
+                "gres/gpu": draw(st.integers(0, 2)),
+            },
+            licenses=draw(st.sampled_from([{}, {}, {"matlab": 2}, {"wrong": 1}])),
+            array=draw(st.sampled_from([None, None, "a"])),
+            array_most_running=draw(st.integers(0, 2)),
+        )
+        for index in range(draw(st.integers(1, 8)))
+    ]
+    steps = []
+    for job in [draw(st.sampled_from(jobs)) for _ in range(24)]:
+        nodes = draw(st.lists(st.integers(0, 5), unique=True, max_size=3))
+        steps.append((draw(st.sampled_from(["go", "go", "go", "end", "tick"])), job, nodes))
+    return steps
+
+
+class Both:
+    """The specification and the core, told and asked the same."""
+
+    def __init__(self, site: SlurmSite) -> None:
+        self.site = site
+        self.spec = Limits(site, 0)
+        self.native = NativeLimits(site, 0)
+
+    def row(self, job: Job) -> Any:
+        asked = self.tres(job, job.slurm_partition or job.slurm_partitions[0])
+        return self.native.numbers.row(
+            job.index, user=job.user, account=job.account, qos=job.qos,
+            slurm_partitions=job.slurm_partitions, time_limit_s=job.time_limit_s,
+            tres=asked, licenses=job.licenses, array=job.array,
+            array_most_running=job.array_most_running,
+        )  # fmt: skip
+
+    def tres(self, job: Job, slurm_partition: str) -> dict[str, int]:
+        weights = self.site.rules_of(slurm_partition).billing_weights
+        return {**job.tres, "billing": int(billing(job.tres, weights, frozenset()))}
+
+    def check(self, job: Job, now: int, nodes: list[int]) -> str | None:
+        """Ask both everything about a job in a partition; give what keeps it."""
+        row, core, word = self.row(job), self.native.core, self.native.word
+        name = job.slurm_partition or job.slurm_partitions[0]
+        place, minutes = self.native.numbers.slurm_partition(name), -(-job.time_limit_s // 60)
+        asked = self.tres(job, name)
+        numbers = self.native.numbers.counts(asked, job.licenses)
+        considered = self.spec.why_not_considered(job, now)
+        assert considered == word(core.why_not_considered(row, place, minutes))
+        started = self.spec.why_not_started(job, asked, now, nodes)
+        code = core.why_not_started(row, numbers, place, nodes, minutes)
+        assert started == word(code)
+        licenses = self.spec.why_no_licenses(job)
+        if set(job.licenses) <= set(self.site.licenses):
+            assert licenses == word(core.why_no_licenses(row))
+        if started:
+            assert self.spec.blocks_lower_jobs(started) == core.blocks_lower_jobs(code)
+        return considered or licenses or started
+
+
+@given(site=sites(), steps=streams())
+def test_both_answer_alike_whatever_happens(
+    site: SlurmSite, steps: list[tuple[str, Job, list[int]]]
+) -> None:
+    both = Both(site)
+    core, numbers = both.native.core, both.native.numbers
+    known: dict[int, str] = {}
+    now = 0
+    for number, (what, plain, nodes) in enumerate(steps):
+        now += 37 * (number % 5)
+        job = plain
+        if what == "tick":
+            both.spec.tick(now)
+            core.tick(now)
+        elif what == "end" and job.index in known:
+            both.spec.ended(job, now)
+            core.ended(both.row(job), now)
+            known.pop(job.index)
+        elif job.index not in known:
+            # The core's callers say which billing an asking is; both are asked for the first.
+            single = replace(job, slurm_partitions=job.slurm_partitions[:1])
+            for asked in (job, single):
+                if not (len(asked.slurm_partitions) > 1 and billed_apart(site)):
+                    assert both.spec.why_refused(asked) == both.native.word(
+                        core.why_refused(both.row(asked), 1)
+                    )
+            both.spec.submitted(job)
+            core.submitted(both.row(job))
+            known[job.index] = "pending"
+        elif known[job.index] == "pending":
+            for name in job.slurm_partitions:
+                job = replace(plain, slurm_partition=name)
+                kept = both.check(job, now, nodes)
+            if kept is None or number % 4 == 0:
+                tres = both.tres(job, name)
+                both.spec.started(job, tres, now, nodes)
+                core.started(
+                    both.row(job), numbers.counts(tres, job.licenses), now,
+                    numbers.slurm_partition(name), nodes, -(-job.time_limit_s // 60),
+                )  # fmt: skip
+                known[job.index] = "running"
+        for index, state in known.items():
+            (running,) = {each.index: each for _, each, _ in steps if each.index == index}.values()
+            if state == "running":
+                later = now + 300 * (number % 3)
+                killed = both.spec.is_killed(running, later)
+                assert killed == core.is_killed(both.row(running), later)
+
+
+def billed_apart(site: SlurmSite) -> bool:
+    """Whether a job is billed otherwise in each partition."""
+    return site.rules_of("all").billing_weights != site.rules_of("few").billing_weights
