@@ -25,13 +25,13 @@ def unmodelled_refusal(site: SlurmSite, *, preemption_modelled: bool = False) ->
     >>> from foretime_sim.sites.slurm_site import SlurmSite
     >>> site = SlurmSite(Machine.flat(8), preempt_type="preempt/qos", preempt_mode="SUSPEND,GANG")
     >>> unmodelled_refusal(site)[:48]
-    'site: PreemptMode=SUSPEND,GANG is not simulated:'
+    'PreemptMode=SUSPEND,GANG is not simulated: jobs '
     """
     for where, mode in _modes(site):
         words = {word.strip().upper() for word in mode.split(",")}
         if not words.isdisjoint({"SUSPEND", "GANG"}):
             return (
-                f"site: {where}PreemptMode={mode} is not simulated: jobs that are suspended or"
+                f"{where}PreemptMode={mode} is not simulated: jobs that are suspended or"
                 " share CPUs in turn. Set PreemptMode to OFF, or to REQUEUE or CANCEL"
             )
     preempts = (
@@ -45,7 +45,7 @@ def unmodelled_refusal(site: SlurmSite, *, preemption_modelled: bool = False) ->
     )
     if preempts and not preemption_modelled:
         return (
-            f"site: PreemptType={site.preempt_type} with PreemptMode={site.preempt_mode} is not"
+            f"PreemptType={site.preempt_type} with PreemptMode={site.preempt_mode} is not"
             " simulated: no job is requeued or cancelled for another. Set PreemptMode to OFF to"
             " see the site without it"
         )

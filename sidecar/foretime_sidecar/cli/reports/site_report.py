@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 
-from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.toml_keys import MOMENT, Key, format_time
 from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.scheduler_words import KEYS as WORDS
@@ -21,7 +20,6 @@ from foretime_sim.sites.site_tables import (
 from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -66,18 +64,9 @@ def not_modelled_lines(site: SlurmSite) -> Iterator[str]:
 def refusals(site: SlurmSite) -> list[str]:
     """Say what of a site a simulation refuses, and what to change in its file."""
     # The engine is loaded only here: the other commands start without it.
-    from foretime_sim.engine.native.slurm_core import check_slurm_site
+    from foretime_sim.engine.native.slurm_core import core_refusals
 
-    said = []
-    why = unmodelled_refusal(site)
-    if why is not None:
-        said.append(why.removeprefix("site: "))
-        site = replace(site, preempt_type="preempt/none", preempt_mode="OFF")
-    try:
-        check_slurm_site(site)
-    except InputError as error:
-        said.append(str(error))
-    return said
+    return list(core_refusals(site))
 
 
 def refusal_lines(site: SlurmSite) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array, MaskedInt64Array
@@ -12,6 +12,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.files.near_names import nearest
+from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
@@ -22,27 +23,19 @@ _AFTER_END = 1
 """`foretime_sim.engine.admission.After.END`, which is above this room."""
 
 
-def check_slurm_site(site: SlurmSite) -> None:
-    """Refuse what of a site is not modelled.
-
-    Raises
-    ------
-    InputError
-        Naming the setting, its value, and what to do.
-    """
-    if site.preempt_type != "preempt/none" and site.preempt_mode.upper() != "OFF":
-        raise InputError(
-            f"preempt_type is {site.preempt_type} with preempt_mode {site.preempt_mode}: preemption"
-            " is not modelled; set preempt_mode to OFF to see the site without it"
-        )
+def core_refusals(site: SlurmSite) -> Iterator[str]:
+    """Say what of a site the core has not: the setting, its value, and what to do."""
+    refusal = unmodelled_refusal(site)
+    if refusal is not None:
+        yield refusal
     for name, rules in site.rules.items():
         if rules.max_cpus_per_node is not None:
-            raise InputError(
-                f"rules.{name}: max_cpus_per_node is {rules.max_cpus_per_node}: it is not modelled;"
+            yield (
+                f"partition {name}: MaxCPUsPerNode={rules.max_cpus_per_node} is not simulated:"
                 " leave it out"
             )
     if site.parameters.bf_licenses:
-        raise InputError("parameters: bf_licenses is not modelled; set it to false")
+        yield "SchedulerParameters=bf_licenses is not simulated: set it to false"
 
 
 def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
@@ -60,7 +53,8 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     InputError
         If the site does what is not modelled.
     """
-    check_slurm_site(site)
+    for refusal in core_refusals(site):
+        raise InputError(f"site: {refusal}")
     machine = site.machine
     core = _core.SlurmSite(
         version=site.version,

@@ -16,6 +16,7 @@ from foretime_sim.reference.slurm.loops.main_loop import MainLoop
 from foretime_sim.reference.slurm.loops.submission import submit
 from foretime_sim.reference.slurm.priorities.epoch_priorities import EpochPriorities
 from foretime_sim.reference.slurm.priorities.priorities import Priorities
+from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
@@ -217,21 +218,6 @@ class Cluster:
         self.nodes_planned = bool(planned)
 
 
-def check_site(site: SlurmSite) -> None:
-    """Refuse what is not modelled.
-
-    Raises
-    ------
-    InputError
-        If the site preempts.
-    """
-    if site.preempt_type != "preempt/none" and site.preempt_mode.upper() != "OFF":
-        raise InputError(
-            f"preempt_type is {site.preempt_type} with preempt_mode {site.preempt_mode}: preemption"
-            " is not modelled; set preempt_mode to OFF to see the site without it"
-        )
-
-
 def simulate_slurm(
     workload: Workload,
     site: SlurmSite,
@@ -289,7 +275,9 @@ def simulate_slurm(
     >>> all(job.start is not None for job in schedule.jobs)
     True
     """
-    check_site(site)
+    refusal = unmodelled_refusal(site)
+    if refusal is not None:
+        raise InputError(f"site: {refusal}")
     jobs = slurm_jobs(workload, site, site_jobs or SiteJobs())
     parameters = site.parameters
     if patience_s is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.admission import After
@@ -207,12 +205,6 @@ def test_a_job_waits_for_another_and_for_its_time() -> None:
 def test_so_many_tasks_of_an_array_run_at_once() -> None:
     jobs = [Asked(0, 100, 600, array_ids="9", array_most_running=2) for _ in range(4)]
     assert starts(site_of(TEN), *jobs) == [0, 0, 100, 100]
-
-
-def test_preemption_is_refused() -> None:
-    site = dataclasses.replace(site_of(TEN), preempt_type="preempt/qos", preempt_mode="REQUEUE")
-    with pytest.raises(InputError, match="preemption is not modelled; set preempt_mode to OFF"):
-        run(site, Asked(0, 60, 60))
 
 
 def test_a_job_that_could_never_run_is_refused() -> None:

@@ -1,14 +1,12 @@
-"""Who may preempt whom, and which sites are refused."""
+"""Who may preempt whom."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.loops.preemption import Preemption, RunningJob
 from foretime_sim.sites.slurm_limits import Qos
-from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 
 
@@ -75,27 +73,3 @@ def test_a_job_that_shares_no_node_is_left_alone() -> None:
         job(9, "high", nodes=[4, 5]), [job(0, "mid", nodes=[1])], now=0
     )
     assert found == []
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ({}, "PreemptType=preempt/qos with PreemptMode=REQUEUE is not simulated"),
-        ({"preempt_mode": "SUSPEND,GANG"}, "PreemptMode=SUSPEND,GANG is not simulated"),
-        ({"rules": {"low": PartitionRules(preempt_mode="SUSPEND")}}, "partition low: PreemptMode"),
-        ({"preempt_mode": "OFF"}, None),
-        ({"qos": {"low": Qos("low")}}, None),
-        ({"qos": {"low": Qos("low")}, "preempt_mode": "REQUEUE,WITHIN"}, "PreemptType=preempt/qos"),
-    ],
-)
-def test_a_site_whose_preemption_is_not_simulated_is_refused(
-    more: dict[str, Any], told: str | None
-) -> None:
-    refusal = unmodelled_refusal(site(**more))
-    assert (refusal is None) == (told is None)
-    assert (told or "") in (refusal or "")
-
-
-def test_requeueing_and_cancelling_is_accepted_from_those_who_model_it() -> None:
-    assert unmodelled_refusal(site(), preemption_modelled=True) is None
-    assert unmodelled_refusal(site(preempt_mode="GANG"), preemption_modelled=True) is not None

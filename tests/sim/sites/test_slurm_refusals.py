@@ -1,0 +1,81 @@
+"""What of a Slurm site is refused: the engine and the specification refuse the same preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim import Policy, simulate
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.reference.slurm.cluster import simulate_slurm
+from foretime_sim.sites.slurm_limits import Qos
+from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_refusals import unmodelled_refusal
+from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+
+from tests.support.slurm_jobs import Asked, workload_of
+
+MACHINE = Machine((NodeGroup("cpu", 8, 4),), (SlurmPartition("low", ("cpu",), default=True),))
+ONE_JOB = replace(workload_of([Asked(0, 60, 60)])[0], machine=MACHINE, machine_processors=32)
+
+
+def site(**more: Any) -> SlurmSite:
+    values: dict[str, Any] = {
+        "qos": {"low": Qos("low"), "high": Qos("high", preempt=("low",))},
+        "preempt_type": "preempt/qos",
+        "preempt_mode": "REQUEUE",
+    }
+    return SlurmSite(MACHINE, **{**values, **more})
+
+
+def refused(run: Callable[[], object]) -> str:
+    """Give what a run is refused with; empty where it is not."""
+    try:
+        run()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({}, "PreemptType=preempt/qos with PreemptMode=REQUEUE is not simulated"),
+        ({"preempt_mode": "SUSPEND,GANG"}, "PreemptMode=SUSPEND,GANG is not simulated"),
+        ({"rules": {"low": PartitionRules(preempt_mode="SUSPEND")}}, "partition low: PreemptMode"),
+        ({"preempt_mode": "OFF"}, None),
+        ({"qos": {"low": Qos("low")}}, None),
+        ({"qos": {"low": Qos("low")}, "preempt_mode": "REQUEUE,WITHIN"}, "PreemptType=preempt/qos"),
+    ],
+)
+def test_a_site_whose_preemption_is_not_simulated_is_refused(
+    more: dict[str, Any], told: str | None
+) -> None:
+    slurm = site(**more)
+    refusal = refused(lambda: simulate(ONE_JOB, Policy(backfill=Slurm(slurm))))
+    assert refused(lambda: simulate_slurm(ONE_JOB, slurm)) == refusal
+    assert refusal.startswith("" if told is None else f"site: {told}")
+    assert bool(refusal) == bool(told)
+
+
+def test_requeueing_and_cancelling_is_accepted_from_those_who_model_it() -> None:
+    assert unmodelled_refusal(site(), preemption_modelled=True) is None
+    assert unmodelled_refusal(site(preempt_mode="GANG"), preemption_modelled=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"rules": {"low": PartitionRules(max_cpus_per_node=2)}}, "partition low: MaxCPUsPerNode"),
+        ({"parameters": SlurmParameters(bf_licenses=True)}, "SchedulerParameters=bf_licenses"),
+    ],
+)
+def test_the_engine_refuses_what_it_alone_has_not(more: dict[str, Any], told: str) -> None:
+    slurm = site(preempt_mode="OFF", **more)
+    assert refused(lambda: simulate_slurm(ONE_JOB, slurm)) == ""
+    refusal = refused(lambda: simulate(ONE_JOB, Policy(backfill=Slurm(slurm))))
+    assert refusal.startswith(f"site: {told}")
