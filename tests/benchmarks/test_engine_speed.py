@@ -27,7 +27,7 @@ from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 TimesReference = Callable[[Callable[[], object], Callable[[], object]], int]
 GENERATED = "generated"
@@ -137,7 +137,7 @@ MEASURE_MEMORY = """
 import ctypes, sys
 from pathlib import Path
 from foretime_sim.models import lublin2003
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 from foretime_sim.engine.engine import simulate
 
 def resident_bytes(kind):

@@ -15,7 +15,7 @@ from typing import Protocol
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 CAPACITY = 1_000
 LENGTHS = [10, 100, 1_000, 10_000, 100_000]

@@ -22,7 +22,7 @@ from foretime_sim.policies.slack import InsertionOrder, SlackSettings
 from foretime_sim.reference import flat as reference
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 TimesReference = Callable[[Callable[[], object], Callable[[], object]], int]
 LOGS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.pbs import pbs_folder
 from tests.pbs.openpbs import CACHE, PREFIX, version
 from tests.pbs.pbs_folder import PBS_HOME, copy, enter, new_folder, run, start_daemon
-from tests.support.own_namespaces import OwnNamespaces
+from tests.support.processes.own_namespaces import OwnNamespaces
 
 READY_S = 180
 _POLL_S = 0.1

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.pbs.openpbs import ENVIRONMENT, PREFIX
-from tests.support.own_namespaces import OwnNamespaces
+from tests.support.processes.own_namespaces import OwnNamespaces
 
 HOST = "pbs01"
 FORETIME_UID, FIRST_USER_UID = 64050, 64051

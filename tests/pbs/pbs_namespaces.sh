@@ -1,4 +1,4 @@
-# The first process of a PBS server's own namespaces: tests/support/own_namespaces.py.
+# The first process of a PBS server's own namespaces: tests/support/processes/own_namespaces.py.
 #
 # Lives until its standard input ends, which the kernel sees to however the test run ends; then
 # ends every process of the server and removes its folder. What PBS has by fixed names is the

@@ -8,7 +8,7 @@ import pytest
 
 from tests.pbs.site_runs import run_live
 from tests.pbs.site_workload import live_jobs
-from tests.support.pbs_runs import LiveRun, compare, model_of
+from tests.support.pbs.pbs_runs import LiveRun, compare, model_of
 
 if "FORETIME_LIVE_MODEL" not in os.environ:
     # A busy server tells of ends late, and the order of starts is judged.

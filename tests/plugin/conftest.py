@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hook_sites import MAKERS, Site, table_text
-from tests.support.hooked_pbs import Scheduler
+from tests.support.hooks.hook_sites import MAKERS, Site, table_text
+from tests.support.hooks.hooked_pbs import Scheduler
 
 
 @pytest.fixture(scope="module")

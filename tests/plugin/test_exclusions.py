@@ -41,7 +41,7 @@ from foretime_sidecar.table.table import (
 from foretime_sim.mocks.pbs.hook import PbsHook, PbsSite
 from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, LuaHook
 
-from tests.support.pyslurm_module import RecordedCommands, pyslurm_of
+from tests.support.slurm.pyslurm_module import RecordedCommands, pyslurm_of
 
 NOW = 2_000
 ASSETS = Path(__file__).parents[1] / "assets"

@@ -18,7 +18,7 @@ from foretime_sidecar.table.table import Table, TableRow, parse_table, table_byt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.hook_sites import (
+from tests.support.hooks.hook_sites import (
     MAKERS,
     NOW,
     ROWS,

@@ -13,7 +13,7 @@ from foretime_sidecar.table.table import Scheme, Table, TableRow, parse_table, t
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.hook_sites import (
+from tests.support.hooks.hook_sites import (
     Job,
     PbsScheduler,
     Site,

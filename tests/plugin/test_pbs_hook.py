@@ -12,7 +12,7 @@ from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply, PbsSite, refusal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.hooked_pbs import NOW, SOFT, TABLE, Scheduler, words
+from tests.support.hooks.hooked_pbs import NOW, SOFT, TABLE, Scheduler, words
 
 # Submission
 

@@ -15,7 +15,7 @@ import pytest
 from foretime_sim.mocks.pbs.hook import PbsHook, PbsReply
 from foretime_sim.mocks.plugin_files import plugin_file
 
-from tests.support.hooked_pbs import NOW, SOFT, Scheduler, words
+from tests.support.hooks.hooked_pbs import NOW, SOFT, Scheduler, words
 
 # Fail-open
 

@@ -14,7 +14,7 @@ from foretime_sim.mocks.pbs.hook import PbsReply, PbsSite, refusal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.hooked_pbs import NOW, SOFT, TABLE, Scheduler, words
+from tests.support.hooks.hooked_pbs import NOW, SOFT, TABLE, Scheduler, words
 
 # What the server rounds to 0 s.
 ZEROS = (0, "0", "00", "00:00:00", "0.4", "0:00:00.499")

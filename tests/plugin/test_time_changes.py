@@ -1,6 +1,6 @@
 """The Slurm hook changes no TimeMin of a user's own, and none of Foretime's has Slurm refuse.
 
-The expected answers are tables (`tests.support.time_changes`), the same for every state of
+The expected answers are tables (`tests.support.hooks.time_changes`), the same for every state of
 Foretime's table, everybody who may ask, and pending and running jobs.
 """
 
@@ -20,7 +20,7 @@ from foretime_sidecar.table.table import (
 )
 from foretime_sim.mocks.slurm.hook import LUA_VERSIONS, HookReply, LuaHook, Value
 
-from tests.support.time_changes import (
+from tests.support.hooks.time_changes import (
     CHANGES,
     HOLDINGS,
     LIMIT_MIN,

@@ -24,7 +24,7 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 
-from tests.support.daemon_process import open_folder
+from tests.support.processes.daemon_process import open_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -16,9 +16,16 @@ import pytest
 from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_priority_record import record
 from tests.slurm.harness.slurm_releases import SlurmRelease
-from tests.support.slurm_priority_cases import CASES, QOS, SLURM_PARTITIONS, TREE, WEIGHTS, site_of
-from tests.support.slurm_priority_record import Record
-from tests.support.slurm_priority_replay import differences
+from tests.support.slurm.slurm_priority_cases import (
+    CASES,
+    QOS,
+    SLURM_PARTITIONS,
+    TREE,
+    WEIGHTS,
+    site_of,
+)
+from tests.support.slurm.slurm_priority_record import Record
+from tests.support.slurm.slurm_priority_replay import differences
 
 if "FORETIME_LIVE_MODEL" not in os.environ:
     # Sixteen clusters with a database each, to the digit: they want a machine to themselves.

@@ -1,7 +1,7 @@
 """With the hook Slurm answers a change of a job's times as without, and a user's TimeMin stays.
 
-The expected answers are the tables of `tests.support.time_changes`. Each change is made on a plain
-cluster and, with Foretime's table in every state, on one with the hook. There a note in
+The expected answers are the tables of `tests.support.hooks.time_changes`. Each change is made on a
+plain cluster and, with Foretime's table in every state, on one with the hook. There a note in
 AdminComment says which TimeMin are Foretime's.
 """
 
@@ -17,7 +17,7 @@ from foretime_sidecar.table.table import Mode, TableRow
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_releases import SlurmRelease
-from tests.support.time_changes import (
+from tests.support.hooks.time_changes import (
     HOLDINGS,
     LIMIT_MIN,
     REFUSED,

@@ -21,7 +21,7 @@ from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner, Result
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
-from tests.support.mock_site import running
+from tests.support.slurm.mock_site import running
 
 app = typer.Typer()
 app.command("wait")(wait)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Profile(Protocol):
-    """What a plan is made in; `tests.support.availability_profile` has the fast one."""
+    """What a plan is made in; `tests.support.plans.availability_profile` has the fast one."""
 
     def reserve(self, start: int, duration: int, processors: int) -> None:
         """Take processors."""

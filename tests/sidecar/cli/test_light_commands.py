@@ -13,7 +13,7 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
-from tests.support.mock_site import MockSite
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 # Each costs a third of all that a question needs, or more. (Typer itself brings pydantic.)

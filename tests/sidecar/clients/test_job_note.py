@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
 
-from tests.support.time_changes import HOLDINGS
+from tests.support.hooks.time_changes import HOLDINGS
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm, import_pyslurm
 
 from tests.support.client_checks import READING, Check
-from tests.support.pyslurm_module import (
+from tests.support.slurm.pyslurm_module import (
     PyslurmError,
     RecordedCommands,
     pyslurm_of,

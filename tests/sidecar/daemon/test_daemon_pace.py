@@ -20,7 +20,7 @@ from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.web.server import Daemon
 from typer.testing import CliRunner
 
-from tests.support.mock_site import running
+from tests.support.slurm.mock_site import running
 
 
 @pytest.fixture

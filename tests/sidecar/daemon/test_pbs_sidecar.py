@@ -39,8 +39,8 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.mock_site import running
-from tests.support.scheduled_plan import ScheduledPlan
+from tests.support.plans.scheduled_plan import ScheduledPlan
+from tests.support.slurm.mock_site import running
 
 NOW = 1_795_176_000  # 2026-11-20 12:00 UTC, when the replies were given
 START = 1_800_000_000

@@ -31,7 +31,7 @@ from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner
 
 from tests.sidecar.web.test_page import ROOT
-from tests.support.mock_site import running
+from tests.support.slurm.mock_site import running
 
 NOW = 1_800_000_000
 OF_SLURM = re.compile(r"sbatch|slurm|squeue|scontrol|partition|QOS|--time|--ntasks", re.IGNORECASE)

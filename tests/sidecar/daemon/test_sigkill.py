@@ -17,7 +17,7 @@ from foretime_sidecar.settings.settings import AccuracySection, Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Table, read_table, table_bytes
 
-from tests.support.polling_child import FIRST_END, STEP_S, poll
+from tests.support.processes.polling_child import FIRST_END, STEP_S, poll
 
 KILLS = 40
 

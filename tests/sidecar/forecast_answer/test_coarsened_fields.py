@@ -9,7 +9,7 @@ from foretime_sidecar.forecast_answer.coarsening import AS_IS, HIDDEN, Telling, 
 from foretime_sidecar.forecast_answer.forecast import Calibration, ForecastAnswer, StartBound
 from pydantic import BaseModel
 
-from tests.support.told_forecasts import told_forecast
+from tests.support.forecasts.told_forecasts import told_forecast
 
 NOW = 1_700_000_000
 TELLING = Telling(NOW, "jobs are hidden")

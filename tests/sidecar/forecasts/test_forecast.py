@@ -22,7 +22,7 @@ from foretime_sim.policies.families import FAMILIES, Backfill, family_named
 from foretime_sim.policies.order import Order, OrderName
 from foretime_sim.policies.policy import Correction, Policy
 
-from tests.support.scheduled_plan import ScheduledPlan
+from tests.support.plans.scheduled_plan import ScheduledPlan
 
 NOW = 1000
 # t_sched of the jobs below, by job id.

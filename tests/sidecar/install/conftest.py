@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faked_pbs_site import PLAIN_CONFIG, Site
+from tests.support.pbs.faked_pbs_site import PLAIN_CONFIG, Site
 
 
 @pytest.fixture

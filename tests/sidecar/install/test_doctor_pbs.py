@@ -20,7 +20,7 @@ from foretime_sidecar.install.doctor.table import fresh_table, local_file_system
 from foretime_sidecar.table.table import TableSettings, write_table
 from typer.testing import CliRunner
 
-from tests.support.faked_pbs_site import LINE, PLAIN_CONFIG, Site
+from tests.support.pbs.faked_pbs_site import LINE, PLAIN_CONFIG, Site
 
 
 def test_a_sound_site_has_no_finding(site: Site) -> None:

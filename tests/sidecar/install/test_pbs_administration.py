@@ -18,7 +18,7 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sim.mocks.plugin_files import plugin_file
 from typer.testing import CliRunner
 
-from tests.support.faked_pbs_site import LINE, PLAIN_CONFIG, Site
+from tests.support.pbs.faked_pbs_site import LINE, PLAIN_CONFIG, Site
 
 # Install
 

@@ -21,8 +21,8 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner
 
-from tests.support.mock_site import MockSite
-from tests.support.ordered_slurm import submission
+from tests.support.slurm.mock_site import MockSite
+from tests.support.slurm.ordered_slurm import submission
 
 NOW = 1_800_000_000
 HOUR = 3600

@@ -31,7 +31,7 @@ from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.ordered_slurm import Noting, factors_of, in_order, submission
+from tests.support.slurm.ordered_slurm import Noting, factors_of, in_order, submission
 
 NOW = 1_800_000_000
 HOUR = 3600

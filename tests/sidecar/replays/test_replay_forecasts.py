@@ -18,8 +18,8 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.waits.forecaster import LEVELS
 
-from tests.support.real_logs import KTH, read_workload
 from tests.support.replay_runs import CLOCK, made_workload
+from tests.support.workloads.real_logs import KTH, read_workload
 
 
 def replayed(folder: Path, jobs: int, **options: object) -> AdjustedStatistics:

@@ -38,7 +38,7 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Correction, Policy
 
-from tests.support.soft_slurm import HOUR, NOTE, RAISED, START, Soft, waiting
+from tests.support.slurm.soft_slurm import HOUR, NOTE, RAISED, START, Soft, waiting
 
 
 class Halving:

@@ -33,8 +33,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlite_utils import Database
 
-from tests.support import soft_slurm
-from tests.support.soft_slurm import HOUR, NOTE, RAISED, START, Soft, changed
+from tests.support.slurm import soft_slurm
+from tests.support.slurm.soft_slurm import HOUR, NOTE, RAISED, START, Soft, changed
 
 Record = Callable[..., FinishedRecord]
 MINUTE = 60

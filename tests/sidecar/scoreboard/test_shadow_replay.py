@@ -29,7 +29,7 @@ from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.real_logs import KTH, read_workload
+from tests.support.workloads.real_logs import KTH, read_workload
 
 LOOK_EVERY_S = 4 * 3600
 DAY_S = 86_400

@@ -17,7 +17,7 @@ import pytest
 from foretime_sidecar.web.auth.identity import name_of
 from foretime_sidecar.web.connections.connection_places import PROXIES, USERS
 
-from tests.support.daemon_process import (
+from tests.support.processes.daemon_process import (
     SERVE,
     fake_slurm,
     needs_root,
@@ -26,7 +26,7 @@ from tests.support.daemon_process import (
     wait_until_it_listens,
     write_settings,
 )
-from tests.support.raw_http import Address, exchange, head, statuses
+from tests.support.processes.raw_http import Address, exchange, head, statuses
 
 pytestmark = needs_root
 FLOODER, OTHER, NOBODY = 2001, 2002, 65534
@@ -80,7 +80,7 @@ class Served:
     @contextlib.contextmanager
     def flooded(self, uid: int, number: int) -> Iterator[None]:
         """Have a user hold slow connections."""
-        child = Path(__file__).parents[2] / "support" / "flooding_child.py"
+        child = Path(__file__).parents[2] / "support" / "processes" / "flooding_child.py"
         command = [sys.executable, "-I", str(child), str(uid), str(number), self.where]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as flood:

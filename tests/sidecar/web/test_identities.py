@@ -42,7 +42,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests.support.mock_site import MockSite
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 KEY = bytes(range(1, 33))

@@ -25,7 +25,7 @@ from foretime_sim.policies.policy import Policy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.mock_site import MockSite
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 HOSTILE = "<script>alert('x')</script>\"><b>"

@@ -10,8 +10,8 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
-from tests.support.mock_site import MockSite
-from tests.support.socket_bridge import SocketBridge
+from tests.support.processes.socket_bridge import SocketBridge
+from tests.support.slurm.mock_site import MockSite
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request

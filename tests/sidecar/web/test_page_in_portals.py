@@ -20,8 +20,8 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
-from tests.support.mock_site import MockSite
-from tests.support.raw_http import connected, exchange, head, read_all, statuses
+from tests.support.processes.raw_http import connected, exchange, head, read_all, statuses
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 

@@ -11,8 +11,8 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 
-from tests.support.mock_site import MockSite
-from tests.support.raw_http import Address, exchange, head, statuses
+from tests.support.processes.raw_http import Address, exchange, head, statuses
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 SECOND = head("/v1/me/forget", method="POST")

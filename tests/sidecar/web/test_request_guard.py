@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.support.mock_site import MockSite
-from tests.support.raw_http import exchange, head
+from tests.support.processes.raw_http import exchange, head
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 HOSTS = ["cluster.example.org", "Portal.example.org:8443"]

@@ -30,7 +30,7 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 
-from tests.support.daemon_process import (
+from tests.support.processes.daemon_process import (
     SERVE,
     ask_as,
     fake_slurm,

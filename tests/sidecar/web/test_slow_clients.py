@@ -19,8 +19,7 @@ from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.policy import Policy
 
-from tests.support.mock_site import MockSite
-from tests.support.raw_http import (
+from tests.support.processes.raw_http import (
     TIMEOUT_S,
     Address,
     connected,
@@ -29,6 +28,7 @@ from tests.support.raw_http import (
     read_all,
     statuses,
 )
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 SOON_S = 0.5  # instead of the deadlines

@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 from foretime_sidecar.web.connections.tcp_owner import tcp_owner
 
-from tests.support.daemon_process import needs_root
+from tests.support.processes.daemon_process import needs_root
 
 NOBODY = 65534
 # Connects as another user, and closes when told.

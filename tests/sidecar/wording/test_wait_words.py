@@ -18,7 +18,7 @@ from foretime_sidecar.wording.waits import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.told_forecasts import told_forecast
+from tests.support.forecasts.told_forecasts import told_forecast
 
 pytestmark = pytest.mark.usefixtures("stockholm")
 

@@ -17,8 +17,8 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import IN_STEPS, Correction, EventOrder, Policy, Roles
 from hypothesis import strategies as st
 
-from tests.support.real_logs import Load, read_workload
-from tests.support.scheduling_intervals import intervals
+from tests.support.workloads.real_logs import Load, read_workload
+from tests.support.workloads.scheduling_intervals import intervals
 
 
 def pytest_report_header() -> str:

@@ -10,7 +10,7 @@ from foretime_estimators.jobs.errors import InputError
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 CAPACITY = 12
 HORIZON = 80

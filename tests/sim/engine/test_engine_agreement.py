@@ -21,7 +21,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.scheduling_intervals import intervals
+from tests.support.workloads.scheduling_intervals import intervals
 
 guards = st.builds(Guard, st.integers(0, 200))
 guards_beside = st.builds(

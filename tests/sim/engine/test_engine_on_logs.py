@@ -28,7 +28,7 @@ from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.real_logs import CTC, CURIE, KTH, LOGS, SDSC_BLUE, SDSC_SP2, Load
+from tests.support.workloads.real_logs import CTC, CURIE, KTH, LOGS, SDSC_BLUE, SDSC_SP2, Load
 
 pytestmark = pytest.mark.traces
 

@@ -15,7 +15,7 @@ from foretime_sim.machines.bluegene.machine_file import intrepid, parse_bgp_mach
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.bgp_descriptions import JUGENE, SURVEYOR, TWO_ROWS, descriptions
+from tests.support.workloads.bgp_descriptions import JUGENE, SURVEYOR, TWO_ROWS, descriptions
 
 
 def machine(text: str) -> BgpMachine:

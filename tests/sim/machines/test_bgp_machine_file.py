@@ -15,7 +15,7 @@ from foretime_sim.machines.bluegene.machine_file import (
 )
 from pydantic import BaseModel
 
-from tests.support.bgp_descriptions import TWO_ROWS
+from tests.support.workloads.bgp_descriptions import TWO_ROWS
 
 BLOCKS = """
 name = "m"

@@ -18,7 +18,7 @@ from foretime_sim.workloads.resource_requests import with_machine
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 
-from tests.support.node_workloads import machines
+from tests.support.workloads.node_workloads import machines
 
 GOOD = """
 [node_groups.cpu]

@@ -33,7 +33,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.small_workloads import workloads
+from tests.support.workloads.small_workloads import workloads
 
 PROCESSORS = 8
 START = 1_200_000_000

@@ -19,7 +19,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.small_workloads import workloads
+from tests.support.workloads.small_workloads import workloads
 
 DAY_S = 86_400
 MONDAY = 1_704_067_200

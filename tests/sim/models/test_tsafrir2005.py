@@ -24,7 +24,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.small_workloads import workloads
+from tests.support.workloads.small_workloads import workloads
 
 HOUR_S = 3_600
 CTC = Tsafrir2005(18 * HOUR_S)

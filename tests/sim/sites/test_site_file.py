@@ -19,7 +19,7 @@ from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from hypothesis import given
 
-from tests.support.slurm_sites import attributes, sites
+from tests.support.slurm.slurm_sites import attributes, sites
 
 SMALL = """
 [node_groups.cpu]

@@ -17,7 +17,7 @@ from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 
-from tests.support.slurm_jobs import Asked, workload_of
+from tests.support.slurm.slurm_jobs import Asked, workload_of
 
 MACHINE = Machine((NodeGroup("cpu", 8, 4),), (SlurmPartition("low", ("cpu",), default=True),))
 ONE_JOB = replace(workload_of([Asked(0, 60, 60)])[0], machine=MACHINE, machine_processors=32)

@@ -10,7 +10,7 @@ import pytest
 from foretime_sim.workloads.workload import Workload
 
 from tests.sim.engine.conftest import any_policy
-from tests.support.real_logs import KTH, read_workload
+from tests.support.workloads.real_logs import KTH, read_workload
 
 __all__ = ["any_policy"]
 

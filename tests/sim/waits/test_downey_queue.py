@@ -20,7 +20,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.forecaster_checks import CHECKS, Check
+from tests.support.forecasts.forecaster_checks import CHECKS, Check
 
 NOW = 1_000_000
 FCFS = Policy(backfill=Backfill.NONE)

@@ -19,8 +19,8 @@ from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.forecaster_checks import CHECKS, Check, Make, check_sees_no_future
-from tests.support.start_bound_forecaster import StartBoundForecaster
+from tests.support.forecasts.forecaster_checks import CHECKS, Check, Make, check_sees_no_future
+from tests.support.forecasts.start_bound_forecaster import StartBoundForecaster
 
 FEW_TREES = ForestSettings(trees=5, least_jobs=5)
 FORECASTERS: dict[str, Make] = {

@@ -28,7 +28,7 @@ from foretime_sim.waits.scores.wait_sources import SimulatedWaits
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 
-from tests.support.small_workloads import workloads
+from tests.support.workloads.small_workloads import workloads
 
 NOW = 1_000
 

@@ -23,7 +23,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.small_workloads import workloads
+from tests.support.workloads.small_workloads import workloads
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PROCESSORS = 8

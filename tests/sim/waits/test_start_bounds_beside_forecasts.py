@@ -19,8 +19,8 @@ from foretime_sim.waits.scores.moments import Asking, ask_forecasters, sampled_e
 from foretime_sim.waits.scores.wait_sources import SimulatedWaits
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.real_logs import KTH, read_workload
-from tests.support.start_bound_forecaster import StartBoundForecaster
+from tests.support.forecasts.start_bound_forecaster import StartBoundForecaster
+from tests.support.workloads.real_logs import KTH, read_workload
 
 JOBS, ASKED = 10_000, 1_000
 AT_95 = LEVELS.index(0.95)

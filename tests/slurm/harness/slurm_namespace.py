@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.own_namespaces import OwnNamespaces
+from tests.support.processes.own_namespaces import OwnNamespaces
 
 _SCRIPT = Path(__file__).with_name("slurm_namespace.sh")
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
-from tests.support.slurm_priority_record import Record, Sample
+from tests.support.slurm.slurm_priority_record import Record, Sample
 
 SPRIO = "%i|%r|%Y|%S|%A|%B|%F|%J|%P|%Q|%N|%T|%a|%b|%f|%j|%p|%q|%t"
 SSHARE = "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS"

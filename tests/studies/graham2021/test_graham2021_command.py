@@ -11,7 +11,7 @@ from foretime_sidecar.cli.application import app
 from foretime_studies.frame.page import page_tables
 from typer.testing import CliRunner
 
-from tests.support.graham_archives import made_polls, write_archive
+from tests.support.workloads.graham_archives import made_polls, write_archive
 
 runner = CliRunner()
 

@@ -26,7 +26,7 @@ from foretime_studies.graham2021.columns import (
 )
 from foretime_studies.graham2021.polls import NoonPolls, read_noon_polls
 
-from tests.support.graham_archives import COLUMNS, made_polls, write_archive
+from tests.support.workloads.graham_archives import COLUMNS, made_polls, write_archive
 
 ARCHIVE = "DRAC-Graham-2021-noon-pending.csv.tar.xz"
 

@@ -27,7 +27,7 @@ from foretime_studies.graham2021.study import (
 from foretime_studies.graham2021.tables import near_published, tables, week_blocks
 from foretime_studies.graham2021.told import Told
 
-from tests.support.graham_archives import made_polls, write_archive
+from tests.support.workloads.graham_archives import made_polls, write_archive
 
 SMALL = ForestSettings(trees=15, least_jobs=5, tried=0.5)
 

@@ -29,7 +29,7 @@ from foretime_studies.mira2018.study import (
 )
 from foretime_studies.mira2018.tables import rank_correlation, tables
 
-from tests.support.bgp_descriptions import TWO_ROWS
+from tests.support.workloads.bgp_descriptions import TWO_ROWS
 
 MIDNIGHT, DAY, HOUR = 1_516_320_000, 86_400, 3_600
 BEGIN = MIDNIGHT + 2 * DAY

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import base_install_daemon
+from tests.support.processes import base_install_daemon
 
 HEAVY = {"pandas", "matplotlib", "lupa", "fastapi", "uvicorn", "sqlite_utils", "requests"}
 MODULES = """

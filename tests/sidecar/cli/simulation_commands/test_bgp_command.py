@@ -14,7 +14,7 @@ from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
 from foretime_sim.machines.bluegene.machine_file import intrepid
 from typer.testing import CliRunner
 
-from tests.support.bgp_descriptions import TWO_ROWS
+from tests.support.workloads.bgp_descriptions import TWO_ROWS
 
 runner = CliRunner()
 

@@ -17,7 +17,7 @@ from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 
-from tests.support.mock_site import MockSite
+from tests.support.slurm.mock_site import MockSite
 
 app = typer.Typer()
 app.command("estimators")(command.estimators)

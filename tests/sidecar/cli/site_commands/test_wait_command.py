@@ -24,8 +24,8 @@ from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from typer.testing import CliRunner, Result
 
-from tests.support.mock_site import MockSite
-from tests.support.told_forecasts import told_forecast
+from tests.support.forecasts.told_forecasts import told_forecast
+from tests.support.slurm.mock_site import MockSite
 
 NOW = 1_700_000_000
 

@@ -16,7 +16,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.bgp_workloads import machines, policies, workloads
+from tests.support.workloads.bgp_workloads import machines, policies, workloads
 
 
 def assert_same(one: Schedule, other: Schedule) -> None:

@@ -27,7 +27,7 @@ from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 
-from tests.support.bgp_workloads import machines, policies, workloads
+from tests.support.workloads.bgp_workloads import machines, policies, workloads
 
 # Two racks of two midplanes; each rack is one wire's, which its midplanes alone do not need.
 RACKS = BgpMachine(

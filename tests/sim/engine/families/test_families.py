@@ -28,7 +28,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 MACHINE = 8
 # submission gap, processors, actual runtime, requested time, t_sched

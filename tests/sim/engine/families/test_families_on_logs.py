@@ -14,8 +14,8 @@ from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.availability_profile import AvailabilityProfile
-from tests.support.real_logs import KTH, LOGS, Load
+from tests.support.plans.availability_profile import AvailabilityProfile
+from tests.support.workloads.real_logs import KTH, LOGS, Load
 
 pytestmark = pytest.mark.traces
 

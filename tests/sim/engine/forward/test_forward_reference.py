@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from tests.sim.engine.forward.test_forward_runs import snapshots
 from tests.sim.engine.nodes.test_node_snapshots import submitted
-from tests.support.node_workloads import machines, policies, workloads
+from tests.support.workloads.node_workloads import machines, policies, workloads
 
 
 @st.composite

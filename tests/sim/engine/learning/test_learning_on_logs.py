@@ -18,7 +18,7 @@ from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.real_logs import CURIE, KTH, Load
+from tests.support.workloads.real_logs import CURIE, KTH, Load
 
 pytestmark = pytest.mark.traces
 

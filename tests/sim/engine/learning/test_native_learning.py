@@ -41,7 +41,7 @@ from foretime_sim.workloads.workload import ENDINGS, Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.real_logs import KTH, Load
+from tests.support.workloads.real_logs import KTH, Load
 
 Make = Callable[[], RuntimeEstimator]
 MAKES: dict[str, Make] = {

@@ -23,7 +23,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.node_workloads import machines, policies, workloads
+from tests.support.workloads.node_workloads import machines, policies, workloads
 
 
 def submitted(workload: Workload, policy: Policy, data: st.DataObject) -> Engine:

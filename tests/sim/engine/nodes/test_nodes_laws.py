@@ -27,7 +27,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.node_workloads import machines, policies, workloads
+from tests.support.workloads.node_workloads import machines, policies, workloads
 
 rows = st.tuples(
     st.sampled_from([0, 0, 1, 7, 30]),

@@ -36,7 +36,7 @@ from tests.sim.engine.families.test_families_agreement import (
     workloads,
 )
 from tests.sim.engine.orders.test_reference_dynp import TABLE_1
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 weights = st.floats(0.01, 10)
 qualities = st.sampled_from(Quality) | st.lists(

@@ -25,7 +25,7 @@ from tests.sim.engine.families.test_families_agreement import (
     reservations,
     workloads,
 )
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 WEIGHTS = st.sampled_from([1.0, 1.0, 0.5, 0.2, 0.0])
 SETTINGS = st.builds(

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from tests.sim.engine.families.test_families import workload_of
 from tests.sim.engine.slack.test_slack_laws import JOBS, SETTINGS
 from tests.sim.engine.slack.test_slack_optimum import PROFILES, Case, planned
-from tests.support.slack_plans import plan_of, waiting_job
+from tests.support.plans.slack_plans import plan_of, waiting_job
 
 ALL = SlackSettings()
 INFINITE = {"slack": INFINITE_SLACK, "of": INFINITE_SLACK}

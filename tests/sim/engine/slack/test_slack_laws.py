@@ -15,7 +15,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.availability_profile import AvailabilityProfile
+from tests.support.plans.availability_profile import AvailabilityProfile
 
 MACHINE = 8
 JOB = st.tuples(st.integers(0, 8), st.integers(1, MACHINE), st.integers(0, 20), st.integers(1, 20))

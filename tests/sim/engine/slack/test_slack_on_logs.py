@@ -18,8 +18,8 @@ from foretime_sim.reference import flat as reference
 from foretime_sim.scores.metrics import score
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
 
-from tests.support.availability_profile import AvailabilityProfile
-from tests.support.real_logs import CTC, KTH, SDSC_BLUE, SDSC_SP2, Load
+from tests.support.plans.availability_profile import AvailabilityProfile
+from tests.support.workloads.real_logs import CTC, KTH, SDSC_BLUE, SDSC_SP2, Load
 
 
 @pytest.mark.parametrize("log", [KTH, CTC, SDSC_SP2, SDSC_BLUE])

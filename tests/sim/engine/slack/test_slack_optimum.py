@@ -14,7 +14,7 @@ from foretime_sim.reference.slack import PlannedJob
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.slack_plans import Claim, all_schedules, plan_of, waiting_job
+from tests.support.plans.slack_plans import Claim, all_schedules, plan_of, waiting_job
 
 MACHINE = 6
 NEW = 99

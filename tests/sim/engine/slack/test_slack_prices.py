@@ -14,7 +14,7 @@ from foretime_sim.policies.slack_rules import initial_slack, priority, scheduler
 from foretime_sim.reference.slack import PlannedJob, cost, own_price
 
 from tests.sim.engine.families.test_families import starts
-from tests.support.slack_plans import all_schedules, plan_of, waiting_job
+from tests.support.plans.slack_plans import all_schedules, plan_of, waiting_job
 
 LITERAL = SlackSettings()
 NEW = 3

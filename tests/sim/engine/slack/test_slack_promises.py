@@ -16,7 +16,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.real_logs import Load
+from tests.support.workloads.real_logs import Load
 
 
 def slack(chosen: SlackSettings, event_order: EventOrder = EventOrder.PER_TIMESTEP) -> Policy:

@@ -23,8 +23,8 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.node_workloads import machines, workloads
-from tests.support.small_workloads import workloads as flat_workloads
+from tests.support.workloads.node_workloads import machines, workloads
+from tests.support.workloads.small_workloads import workloads as flat_workloads
 
 VERSIONS = st.sampled_from([(22, 5), (24, 5), (24, 11), (25, 11), (26, 5)])
 

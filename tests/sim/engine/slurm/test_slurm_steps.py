@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS, VERSIONS
-from tests.support.small_workloads import workloads as flat_workloads
+from tests.support.workloads.small_workloads import workloads as flat_workloads
 
 
 def driven(workload: Workload, site: SlurmSite) -> Engine:

@@ -11,7 +11,7 @@ from foretime_sim.reference.pbs.run import run_pbs
 from foretime_sim.sites.pbs_limits import PbsLimits
 from foretime_sim.sites.pbs_site import PbsQueue, PbsReservation, PbsServer
 
-from tests.support.pbs_sites import job, site_of, starts
+from tests.support.pbs.pbs_sites import job, site_of, starts
 
 STRICT = {"strict_ordering": True}
 

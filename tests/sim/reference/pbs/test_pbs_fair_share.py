@@ -8,7 +8,7 @@ from foretime_sim.reference.pbs.run import run_pbs
 from foretime_sim.sites.pbs_scheduler import PbsScheduler
 from foretime_sim.sites.pbs_site import PbsServer, ShareGroup
 
-from tests.support.pbs_sites import job, site_of
+from tests.support.pbs.pbs_sites import job, site_of
 
 GROUPS = (
     ShareGroup("staff", shares=40),

@@ -11,7 +11,7 @@ from foretime_sim.sites.pbs_site import PbsQueue, PbsServer, PbsSite, ShareGroup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.pbs_sites import site_of
+from tests.support.pbs.pbs_sites import site_of
 
 USERS = ("alice", "bob", "carol")
 HOSTS, CPUS = 3, 4

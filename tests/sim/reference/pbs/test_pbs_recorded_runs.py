@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pbs_runs import RUNS, LiveRun, compare, model_of, same_cycles
+from tests.support.pbs.pbs_runs import RUNS, LiveRun, compare, model_of, same_cycles
 
 RECORDED = sorted(RUNS.glob("*.json"))
 # In these the machine was so busy for a moment (the same one) that ends of three jobs lay between a

@@ -11,7 +11,7 @@ from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, Loop
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 
-from tests.support.slurm_jobs import Asked, site_of, workload_of
+from tests.support.slurm.slurm_jobs import Asked, site_of, workload_of
 
 TEN = NodeGroup("n", nodes=10, cpus=1)
 

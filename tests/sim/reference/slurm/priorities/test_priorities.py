@@ -22,7 +22,7 @@ from foretime_sim.sites.slurm_limits import Association, Qos
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 
-from tests.support.slurm_priority_sites import Job
+from tests.support.slurm.slurm_priority_sites import Job
 
 MACHINE = Machine(
     (NodeGroup("cpu", nodes=10, cpus=10, memory_mib=1000, gpus=1),),

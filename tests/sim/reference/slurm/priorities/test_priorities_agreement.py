@@ -13,7 +13,7 @@ from foretime_sim.sites.slurm_site import SlurmSite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.slurm_priority_sites import (
+from tests.support.slurm.slurm_priority_sites import (
     Job,
     job_tables,
     random_jobs,

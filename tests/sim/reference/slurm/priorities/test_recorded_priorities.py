@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.slurm_priority_cases import CASES, site_of
-from tests.support.slurm_priority_record import Record
-from tests.support.slurm_priority_replay import differences
+from tests.support.slurm.slurm_priority_cases import CASES, site_of
+from tests.support.slurm.slurm_priority_record import Record
+from tests.support.slurm.slurm_priority_replay import differences
 
 VERSIONS = {"22.05": (22, 5), "26.05": (26, 5)}
 

@@ -15,7 +15,7 @@ from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from hypothesis import strategies as st
 
-from tests.support.node_workloads import machines
+from tests.support.workloads.node_workloads import machines
 
 COUNTS = st.integers(0, 2**40)
 TIMES = st.integers(0, 10**9)

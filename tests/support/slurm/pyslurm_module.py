@@ -14,7 +14,7 @@ from typing import Any
 
 from foretime_sidecar.clients.slurm.numbers import number
 
-ASSETS = Path(__file__).parents[1] / "assets/slurm"
+ASSETS = Path(__file__).parents[2] / "assets/slurm"
 
 
 class PyslurmError(Exception):

@@ -15,7 +15,7 @@ from foretime_sim.workloads.resource_requests import fit_requests
 from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
-from tests.support.scheduling_intervals import intervals
+from tests.support.workloads.scheduling_intervals import intervals
 
 
 @st.composite

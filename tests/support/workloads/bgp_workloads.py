@@ -14,7 +14,7 @@ from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
-from tests.support.scheduling_intervals import intervals
+from tests.support.workloads.scheduling_intervals import intervals
 
 NODES = 4
 """Of a midplane of those that are made up."""

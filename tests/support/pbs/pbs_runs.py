@@ -15,7 +15,7 @@ from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
 from foretime_sim.sites.pbs_site import PbsReservation, PbsSite
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 RUNS = TESTS / "assets/pbs/runs"
 # MoM looks every three to five seconds what jobs have used, and tells two to three later. Of 4 to
 # 7 s this fits two live runs best.

@@ -10,7 +10,7 @@ from foretime_sim.reference.slurm.priorities.fair_share import Member
 from foretime_sim.reference.slurm.priorities.priorities import Priorities
 from foretime_sim.sites.slurm_site import SlurmSite
 
-from tests.support.slurm_priority_record import Record, Sample, cells_of, tres_of
+from tests.support.slurm.slurm_priority_record import Record, Sample, cells_of, tres_of
 
 _FACTORS_OF_USERS_ALONE = (23, 2)
 """Before, sshare works out a classic fair share of accounts, too (22.05 does, 25.11 does not)."""
