@@ -11,11 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-from foretime_sim.mocks.plugin_files import plugin_file
-
 from tests.pbs.installed_foretime import InstalledForetime
-from tests.pbs.pbs_server import PbsServer
 
 FORETIME = str(Path(sys.executable).with_name("foretime"))
 SCRIPT = "application/x-python"
@@ -86,19 +82,3 @@ def test_a_subjob_that_has_run_is_stored_with_its_decision(foretime: InstalledFo
                 return f"job={array} " in str(store.execute(asked, [subjob]).fetchall())
 
         pbs.wait_for(stored, f"the decision of {subjob}")
-
-
-@pytest.mark.parametrize("module", ["os", "json"])
-def test_a_hook_whose_imports_fail_rejects_no_job(foretime: InstalledForetime, module: str) -> None:
-    pbs: PbsServer = foretime.server
-    text = plugin_file("pbs/foretime_hook.py").read_text()
-    broken = text.replace(f"    import {module}", "    import no_such_module")
-    assert broken != text
-    script = pbs.folder / "broken.py"
-    script.write_text(broken)
-    pbs.qmgr(f"import hook foretime {SCRIPT} default {script}")
-    job = pbs.qsub("-lwalltime=1000")
-    assert pbs.resource(job, "soft_walltime") is None
-    pbs.wait_for_state(job, "R")
-    reply = pbs.run(["qalter", "-lwalltime=900", job], "root")
-    assert reply.returncode == 0

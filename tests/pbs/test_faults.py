@@ -15,7 +15,10 @@ from foretime_sim.mocks.plugin_files import plugin_file
 
 from tests.pbs.installed_foretime import InstalledForetime
 
-TORN = "a hook that can't import"
+TORN = {
+    "a hook that can't import": r"^( *)import json$",
+    "a hook that can't import what it begins with": r"^( *)import os$",
+}
 HUGE = 65 * 1024 * 1024
 Fault = Callable[[InstalledForetime], object]
 
@@ -142,7 +145,7 @@ FAULTS = {
     "an error that ends Python": hook(
         r"^def main\(\):$", "def disabled(*_):\n    raise KeyboardInterrupt\n\n\ndef main():"
     ),
-    TORN: hook(r"^( *)import json$", r"\1import json_is_missing as json"),
+    **{name: hook(line, r"\1import no_such_module") for name, line in TORN.items()},
     "a hook without end": hook(
         r"^def main\(\):$", "def disabled(*_):\n    while True:\n        pass\n\n\ndef main():"
     ),
@@ -165,7 +168,7 @@ def test_a_job_goes_through_as_it_was_written(
         assert job["Resource_List"] == {**asked, "walltime": "00:16:40"}
         assert job["Exit_status"] == 5
         # Users may change what was planned before the fault; below t_sched, if the hook runs.
-        lower = "300" if fault == TORN else "100"
+        lower = "300" if fault in TORN else "100"
         assert server.run(["qalter", f"-lwalltime={lower}", planned], "alice").returncode == 0
         assert seconds(server.resource(planned, "walltime")) == int(lower)
         assert server.run(["qrls", planned], "alice").returncode == 0

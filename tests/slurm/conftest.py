@@ -99,6 +99,14 @@ def slurm(release: SlurmRelease, new_cluster: Callable[..., SlurmCluster]) -> Sl
     return new_cluster(release)
 
 
+@pytest.fixture
+def cluster(native_release: SlurmRelease, new_cluster: Callable[..., SlurmCluster]) -> SlurmCluster:
+    """Give a fresh cluster of two nodes with a native soft limit and the hook."""
+    cluster = new_cluster(native_release, nodes=2)
+    cluster.install_hook()
+    return cluster
+
+
 @pytest.fixture(scope="module")
 def slurm_of_module(release: SlurmRelease) -> Iterator[SlurmCluster]:
     """Give one cluster, of each release, to all tests of a module that ask for it."""

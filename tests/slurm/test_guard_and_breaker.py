@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pytest
 from foretime_sidecar.schedulers.slurm import SlurmStrategy
 from foretime_sidecar.table.table import Mode
 
 from tests.slurm.harness.foretime_site import ForetimeSite
 from tests.slurm.harness.slurm_cluster import SlurmCluster
-from tests.slurm.harness.slurm_releases import SlurmRelease
 
 PLANNED, NOT_PLANNED = "00:02:00", "N/A"
 BOUND_S = 3
 JUDGES_EACH_S = 300
-
-
-@pytest.fixture
-def cluster(native_release: SlurmRelease) -> Iterator[SlurmCluster]:
-    cluster = SlurmCluster(native_release, nodes=2)
-    try:
-        cluster.install_hook()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 def time_mins(cluster: SlurmCluster, *jobs: str) -> list[str]:

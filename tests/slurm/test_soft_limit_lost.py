@@ -7,27 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.table.table import Mode
 
 from tests.slurm.harness.foretime_site import ForetimeSite
 from tests.slurm.harness.slurm_cluster import SlurmCluster
-from tests.slurm.harness.slurm_releases import SlurmRelease
-
-
-@pytest.fixture
-def cluster(native_release: SlurmRelease) -> Iterator[SlurmCluster]:
-    cluster = SlurmCluster(native_release, nodes=2)
-    try:
-        cluster.install_hook()
-        yield cluster
-    finally:
-        cluster.stop()
 
 
 def full_cluster_and_planned_jobs(

@@ -14,17 +14,6 @@ import pytest
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def cluster(repository: Path, tmp_path: Path) -> Path:
-    """Give the file that docs/machines.md describes."""
-    text = (repository / "docs" / "machines.md").read_text(encoding="utf-8")
-    block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert block is not None
-    path = tmp_path / "cluster.toml"
-    path.write_text(block[1], encoding="utf-8")
-    return path
-
-
 @pytest.mark.parametrize("columns", [30, 60, 80, 132])
 def test_a_machine_is_shown_whole(
     run: Run, cluster: Path, monkeypatch: pytest.MonkeyPatch, columns: int

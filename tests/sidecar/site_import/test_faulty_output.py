@@ -106,16 +106,7 @@ FAULTS = {
     "no qos": (gone("qos.txt"), r"'sacctmgr show assoc -P', and none of 'sacctmgr show qos -P'"),
     "no tree": (gone("sshare.txt"), r"assoc\.txt: it does not tell which account is above which"),
     "without users": (
-        lambda folder: (
-            (folder / "sshare.txt").write_text(
-                "".join(
-                    line
-                    for line in (folder / "sshare.txt").read_text().splitlines(keepends=True)
-                    if line.split("|")[1] in ("", "User")
-                )
-            )
-            and None
-        ),
+        without_users,
         r"sshare\.txt: it tells of no users: run it with -a",
     ),
     "another cluster": (

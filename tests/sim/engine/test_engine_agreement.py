@@ -17,10 +17,10 @@ from foretime_sim.policies.guard import Guard, GuardBy
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import IN_STEPS, Correction, EventOrder, Policy, Roles
 from foretime_sim.reference import flat as reference
-from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.workloads.job_rows import JOB_ROWS, workload_of_rows
 from tests.support.workloads.scheduling_intervals import intervals
 
 guards = st.builds(Guard, st.integers(0, 200))
@@ -57,25 +57,6 @@ beside_plain_easy = st.builds(
     roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
     event_order=st.sampled_from(EventOrder),
 )
-# submission gap, processors, actual runtime, requested time, t_sched, time limit, priority
-job_rows = st.tuples(
-    st.sampled_from([0, 0, 1, 7, 60]),
-    st.integers(1, 8),
-    st.integers(0, 400),
-    st.integers(1, 300),
-    st.integers(1, 300),
-    st.integers(1, 400),
-    st.integers(0, 3),
-)
-
-
-def workload_of(rows: list[tuple[int, ...]], machine: int = 8) -> tuple[Workload, np.ndarray]:
-    columns = np.array(rows, dtype=np.int64).T
-    submit = np.cumsum(columns[0])
-    jobs = Workload(
-        "random", machine, None, np.arange(len(rows)), submit, columns[1], columns[2], columns[3]
-    )
-    return jobs, columns
 
 
 def assert_same(one: Schedule, other: Schedule) -> None:
@@ -86,14 +67,14 @@ def assert_same(one: Schedule, other: Schedule) -> None:
 
 @given(
     data=st.data(),
-    rows=st.lists(job_rows, min_size=1, max_size=40),
+    rows=st.lists(JOB_ROWS, min_size=1, max_size=40),
     policy=policies | beside_plain_easy,
 )
 @settings(max_examples=400)
 def test_native_stepwise_and_reference_agree(
     data: st.DataObject, rows: list[tuple[int, ...]], policy: Policy
 ) -> None:
-    jobs, columns = workload_of(rows)
+    jobs, columns = workload_of_rows(rows)
     interval_s = data.draw(intervals(policy.event_order))
     steps = None
     if policy.correction in IN_STEPS:
@@ -111,14 +92,14 @@ def test_native_stepwise_and_reference_agree(
 
 def test_figure_2_of_gaussier_2015_comes_out() -> None:
     """Job 1 runs; job 2 needs more than is left; job 3 is backfilled beside job 1."""
-    jobs, _ = workload_of([(0, 4, 10, 10), (0, 6, 5, 5), (0, 3, 8, 8)])
+    jobs, _ = workload_of_rows([(0, 4, 10, 10), (0, 6, 5, 5), (0, 3, 8, 8)])
     assert simulate(jobs).start_time.tolist() == [0, 10, 0]
     shorter = np.array([4, 5, 8])  # "if the estimated running time of job 1 was much shorter"
     assert simulate(jobs, Policy(), shorter).start_time.tolist() == [0, 10, 15]
 
 
 def test_passes_come_at_the_multiples_of_an_interval() -> None:
-    jobs, _ = workload_of([(3, 8, 12, 12), (1, 8, 5, 5), (0, 1, 2, 2)])
+    jobs, _ = workload_of_rows([(3, 8, 12, 12), (1, 8, 5, 5), (0, 1, 2, 2)])
     every_10_s = simulate(jobs, Policy(scheduling_interval_s=10))
     assert every_10_s.start_time.tolist() == [10, 30, 40]  # ends at 22 and 35
     assert every_10_s.counters.passes == 4  # at 10, 20, 30, 40
@@ -140,13 +121,13 @@ def test_intervals_that_make_no_sense_are_refused(chosen: dict[str, Any], why: s
 
 @pytest.mark.parametrize("run", [simulate, reference.simulate])
 def test_an_interval_beside_reservations_is_refused(run: Any) -> None:
-    jobs, _ = workload_of([(0, 1, 1, 1)])
+    jobs, _ = workload_of_rows([(0, 1, 1, 1)])
     with pytest.raises(InputError, match="around advance reservations"):
         run(jobs, Policy(scheduling_interval_s=10), reservations=[AdvanceReservation(0, 5, 1)])
 
 
 def test_job_wider_than_the_machine_is_named() -> None:
-    jobs, _ = workload_of([(0, 9, 1, 1)])
+    jobs, _ = workload_of_rows([(0, 9, 1, 1)])
     with pytest.raises(InputError, match="job 0 needs 9 processors"):
         simulate(jobs)
 

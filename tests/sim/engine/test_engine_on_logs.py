@@ -196,14 +196,24 @@ def underestimates(jobs: Workload) -> np.ndarray:
 
 
 @pytest.mark.parametrize("event_order", EventOrder)
-def test_stepwise_is_the_whole_run(load: Load, event_order: EventOrder) -> None:
-    jobs = load(SDSC_SP2)
+@pytest.mark.parametrize(
+    ("backfill", "correction", "which"),
+    [
+        (Easy(Candidates.SJBF, guard=Guard(3_600)), Correction.SLURM, slice(None)),
+        (Backfill.CONSERVATIVE, Correction.INCREMENTAL, slice(20_000, 30_000)),
+    ],
+)
+def test_stepwise_is_the_whole_run(
+    load: Load,
+    backfill: Backfilling,
+    correction: Correction,
+    which: slice,
+    event_order: EventOrder,
+) -> None:
+    whole = load(SDSC_SP2)
+    jobs = whole.take(np.arange(len(whole))[which])
     scheduled = underestimates(jobs)
-    policy = Policy(
-        backfill=Easy(Candidates.SJBF, guard=Guard(3_600)),
-        correction=Correction.SLURM,
-        event_order=event_order,
-    )
+    policy = Policy(backfill=backfill, correction=correction, event_order=event_order)
     engine = Engine(jobs.machine_processors, policy, now=int(jobs.submit_time[0]))
     columns = (jobs.submit_time, jobs.processors, jobs.actual_runtime, jobs.requested_time)
     rows = zip(*(column.tolist() for column in (*columns, scheduled)), strict=True)

@@ -36,6 +36,8 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.workloads.job_rows import JOB_VALUES, workload_of_rows
+
 NAMES = ("ann", "bob", "cid")
 
 
@@ -126,30 +128,13 @@ policies = st.builds(
     roles=st.builds(Roles, st.booleans(), st.booleans(), st.booleans()),
     event_order=st.sampled_from(EventOrder),
 )
-# submission gap, processors, actual runtime, requested time, t_sched, time limit, priority, user
-job_rows = st.tuples(
-    st.sampled_from([0, 0, 1, 7, 60]),
-    st.integers(1, 8),
-    st.integers(0, 400),
-    st.integers(1, 300),
-    st.integers(1, 300),
-    st.integers(1, 400),
-    st.integers(0, 3),
-    st.integers(-1, 2),
-)
+job_rows = st.tuples(*JOB_VALUES, st.integers(-1, 2))  # the last is the user
 Rows = list[tuple[int, ...]]
 
 
 def workload_of(rows: Sequence[tuple[int, ...]]) -> tuple[Workload, np.ndarray]:
-    columns = np.array(rows, dtype=np.int64).T
-    submit = np.cumsum(columns[0])
-    users = Labels(columns[7].astype(np.int32), NAMES)
-    processors, actual, requested = columns[1:4]
-    jobs = Workload(
-        "random", 8, 86_400, np.arange(len(rows)), submit, processors, actual, requested
-    )
-    jobs = replace(jobs, users=users)
-    return jobs, columns
+    jobs, columns = workload_of_rows(rows, unix_start_time=86_400)
+    return replace(jobs, users=Labels(columns[7].astype(np.int32), NAMES)), columns
 
 
 def run_stepwise(jobs: Workload, rows: Rows, policy: Policy) -> Schedule:

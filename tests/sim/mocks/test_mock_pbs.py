@@ -15,7 +15,6 @@ from foretime_estimators.estimators.regression.learned_runtime import LearnedRun
 from foretime_estimators.estimators.regression.runtime_features import FEATURES
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-from foretime_sidecar.clients.client import Cursor
 from foretime_sidecar.clients.pbs.commands import PbsCommands
 from foretime_sidecar.table.table import Mode, Table, TableRow, TableSettings, write_table
 from foretime_sim.engine.engine import simulate
@@ -33,6 +32,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sim.mocks.lived_workload import lived
 from tests.support.workloads.small_workloads import workloads
 
 PROCESSORS = 8
@@ -92,34 +92,14 @@ def shown(pbs: MockPbs) -> dict[str, Any]:
 def mocked(workload: Workload, policy: Policy, looks: list[int], hook: Any = None) -> Schedule:
     """Submit a workload job by job, with the client looking in at some moments on the way."""
     pbs = MockPbs(PbsSetup(workload.machine_processors), policy, hook, START)
-    client = PbsCommands(pbs.run, None, overlap_s=0)
-    looks = sorted(looks, reverse=True)
-    for job in range(len(workload)):
-        submit = int(workload.submit_time[job]) + START
-        while looks and looks[-1] + START <= submit:
-            moment = looks.pop() + START
-            if moment >= pbs.now:
-                pbs.advance(moment)
-                assert client.queue().processors == workload.machine_processors
-                client.finished_since(Cursor(0))
-        if submit > pbs.now:
-            pbs.advance(submit)
-        name = pbs.submit(
-            PbsSubmission(
-                user=None,
-                account=None,
-                queue=None,
-                processors=int(workload.processors[job]),
-                requested_time=int(workload.requested_time[job]),
-                actual_runtime=int(workload.actual_runtime[job]),
-            )
-        )
-        assert name == f"{job + 1}.pbs"
-    pbs.finish()
-    schedule = pbs.schedule()
-    return replace(
-        schedule, start_time=schedule.start_time - START, end_time=schedule.end_time - START
-    )
+    ids: list[str] = []
+
+    def submit(processors: int, requested: int, actual: int) -> None:
+        ids.append(pbs.submit(PbsSubmission(None, None, None, processors, requested, actual)))
+
+    schedule = lived(pbs, PbsCommands(pbs.run, None, overlap_s=0), submit, workload, looks)
+    assert ids == [f"{number}.pbs" for number in range(1, len(workload) + 1)]
+    return schedule
 
 
 @settings(max_examples=80)

@@ -32,6 +32,7 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sim.mocks.lived_workload import lived
 from tests.support.workloads.small_workloads import workloads
 
 PROCESSORS = 8
@@ -81,34 +82,14 @@ def slurm_of(policy: Policy | None = None, hook: Any = None, **setup: Any) -> Mo
 def mocked(workload: Workload, policy: Policy, looks: list[int], clock: int = 0) -> Schedule:
     """Submit a workload job by job, with the client looking in at some moments on the way."""
     slurm = MockSlurm(SlurmSetup(workload.machine_processors), policy, None, clock)
-    client = SlurmCommands(slurm.run, overlap_s=0)
-    looks = sorted(looks, reverse=True)
-    for job in range(len(workload)):
-        submit = int(workload.submit_time[job]) + clock
-        while looks and looks[-1] + clock <= submit:
-            moment = looks.pop() + clock
-            if moment >= slurm.now:
-                slurm.advance(moment)
-                assert client.queue().processors == workload.machine_processors
-                client.finished_since(Cursor(0))
-        if submit > slurm.now:
-            slurm.advance(submit)
-        job_id = slurm.submit(
-            Submission(
-                user=None,
-                account=None,
-                slurm_partition=None,
-                processors=int(workload.processors[job]),
-                requested_time=int(workload.requested_time[job]),
-                actual_runtime=int(workload.actual_runtime[job]),
-            )
-        )
-        assert job_id == job + 1
-    slurm.finish()
-    schedule = slurm.schedule()
-    return replace(
-        schedule, start_time=schedule.start_time - clock, end_time=schedule.end_time - clock
-    )
+    ids: list[int] = []
+
+    def submit(processors: int, requested: int, actual: int) -> None:
+        ids.append(slurm.submit(Submission(None, None, None, processors, requested, actual)))
+
+    schedule = lived(slurm, SlurmCommands(slurm.run, overlap_s=0), submit, workload, looks)
+    assert ids == list(range(1, len(workload) + 1))
+    return schedule
 
 
 @settings(max_examples=150)

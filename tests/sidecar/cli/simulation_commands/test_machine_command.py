@@ -7,22 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from foretime_sidecar.cli.application import app
 from typer.testing import CliRunner
 
 runner = CliRunner()
-
-
-@pytest.fixture
-def cluster(repository: Path, tmp_path: Path) -> Path:
-    """Give the file that docs/machines.md describes."""
-    text = (repository / "docs" / "machines.md").read_text(encoding="utf-8")
-    block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert block is not None
-    path = tmp_path / "cluster.toml"
-    path.write_text(block[1], encoding="utf-8")
-    return path
 
 
 def test_the_documented_cluster_is_shown(cluster: Path) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule, check_promises
-from foretime_sim.engine.stepwise import Engine
 from foretime_sim.policies.families import Backfill, Candidates, Compression, Conservative, Easy
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Policy
@@ -109,23 +108,3 @@ def test_the_core_is_the_reference_on_a_slice(load: Load, log: str, policy: Poli
     scheduled = underestimates(jobs)
     assert_same(simulate(jobs, policy, scheduled, check=True),
                 reference.simulate(jobs, policy, scheduled))  # fmt: skip
-
-
-@pytest.mark.parametrize("event_order", EventOrder)
-def test_stepwise_is_the_whole_run(load: Load, event_order: EventOrder) -> None:
-    whole = load("SDSC-SP2-1998-4.2-cln")
-    jobs = whole.take(np.arange(20_000, 30_000))
-    scheduled = underestimates(jobs)
-    policy = Policy(
-        backfill=Backfill.CONSERVATIVE,
-        correction=Correction.INCREMENTAL,
-        event_order=event_order,
-    )
-    engine = Engine(jobs.machine_processors, policy, now=int(jobs.submit_time[0]))
-    columns = (jobs.submit_time, jobs.processors, jobs.actual_runtime, jobs.requested_time)
-    rows = zip(*(column.tolist() for column in (*columns, scheduled)), strict=True)
-    for submit, processors, actual, requested, planned in rows:
-        engine.advance(submit)
-        engine.submit(submit, processors, actual, requested, planned)
-    engine.finish()
-    assert_same(engine.schedule(), simulate(jobs, policy, scheduled))

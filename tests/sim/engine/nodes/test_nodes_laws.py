@@ -27,26 +27,8 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.workloads.job_rows import JOB_ROWS, workload_of_rows
 from tests.support.workloads.node_workloads import machines, policies, workloads
-
-rows = st.tuples(
-    st.sampled_from([0, 0, 1, 7, 30]),
-    st.integers(1, 8),
-    st.integers(0, 400),
-    st.integers(1, 300),
-    st.integers(1, 300),
-    st.integers(1, 400),
-    st.integers(0, 3),
-)
-
-
-def jobs_of(rows: list[tuple[int, ...]]) -> tuple[Workload, np.ndarray]:
-    columns = np.array(rows, dtype=np.int64).T
-    submit = np.cumsum(columns[0])
-    jobs = Workload(
-        "random", 8, None, np.arange(len(rows)), submit, columns[1], columns[2], columns[3]
-    )
-    return jobs, columns
 
 
 # The guarded job is the first to start in a pass: what follows it goes by its own estimates again.
@@ -69,12 +51,12 @@ def jobs_of(rows: list[tuple[int, ...]]) -> tuple[Workload, np.ndarray]:
     ),
 )
 @given(
-    rows=st.lists(rows, min_size=1, max_size=40),
+    rows=st.lists(JOB_ROWS, min_size=1, max_size=40),
     policy=policies(),
 )
 @settings(max_examples=200)
 def test_nodes_of_one_cpu_are_a_flat_pool(rows: list[tuple[int, ...]], policy: Policy) -> None:
-    jobs, columns = jobs_of(rows)
+    jobs, columns = workload_of_rows(rows)
     flat = simulate(jobs, policy, columns[4], columns[5], columns[6])
     nodes = simulate(
         with_machine(jobs, Machine.flat(8)), policy, columns[4], columns[5], columns[6], check=True
@@ -203,7 +185,7 @@ def test_stepwise_is_the_same(workload: Workload, policy: Policy) -> None:
 def test_a_broken_law_is_found() -> None:
     """Two jobs on a node of 4 CPUs; moved, shrunk or doubled allocations don't pass."""
     machine = Machine((NodeGroup("cpu", 2, 4, memory_mib=8),), (SlurmPartition("all", ("cpu",)),))
-    jobs, _ = jobs_of([(0, 3, 10, 10), (0, 2, 10, 10)])
+    jobs, _ = workload_of_rows([(0, 3, 10, 10), (0, 2, 10, 10)])
     memory = np.ma.MaskedArray([2, 2], mask=[False, False])
     jobs = with_machine(
         replace(jobs, requests=ResourceRequests(memory_per_cpu_mib=memory)), machine
