@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import stat
@@ -17,6 +16,8 @@ from foretime_sidecar.install.pbs_scheduler import (
     pbs_home,
     resources_line,
 )
+
+from tests.support.processes.roots_rights import without_roots_rights
 
 BEFORE = b'# x\nby_queue: True ALL\nresources: "ncpus, mem"\nload_balancing: false\n'
 AFTER = BEFORE.replace(b"mem", b"mem, soft_walltime")
@@ -112,13 +113,16 @@ def test_on_another_host_it_says_what_to_do(tmp_path: Path, known: bool) -> None
     assert shown == f"# {note}"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
-def test_without_rights_it_says_what_to_do(home: Path) -> None:
-    config(home).parent.chmod(0o555)
+def test_without_rights_it_says_what_to_do(folder: Path) -> None:
+    private = config(folder).parent
+    private.mkdir()
+    config(folder).write_bytes(BEFORE)
+    private.chmod(0o555)
     outcome = Outcome()
-    PbsScheduler(home).install(outcome)
-    config(home).parent.chmod(0o755)
-    assert config(home).read_bytes() == BEFORE
+    with without_roots_rights(private, config(folder)):
+        PbsScheduler(folder).install(outcome)
+    private.chmod(0o755)
+    assert config(folder).read_bytes() == BEFORE
     assert "be root" in outcome.notes[0]
 
 

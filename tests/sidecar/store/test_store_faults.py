@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -23,6 +22,8 @@ from foretime_sidecar.settings.settings import (
 )
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import read_table
+
+from tests.support.processes.roots_rights import without_roots_rights
 
 Record = Callable[..., FinishedRecord]
 Connect = Callable[..., sqlite3.Connection]
@@ -189,9 +190,12 @@ def test_a_place_that_cannot_hold_it_is_named(place: str, tmp_path: Path) -> Non
         Store(tmp_path / place)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_of_another_owner_is_named(tmp_path: Path) -> None:
-    Store(tmp_path / "store").close()
-    (tmp_path / "store").chmod(0o400)
-    with pytest.raises(StateError, match="that foretime may write there"):
-        Store(tmp_path / "store")
+def test_a_file_that_may_not_be_written_is_named(folder: Path) -> None:
+    path = folder / "store"
+    Store(path).close()
+    path.chmod(0o400)
+    with (
+        without_roots_rights(path),
+        pytest.raises(StateError, match="that foretime may write there"),
+    ):
+        Store(path)
