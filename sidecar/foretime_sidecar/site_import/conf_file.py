@@ -1,4 +1,4 @@
-"""A site's slurm.conf, in the place of what ``scontrol show`` prints of it.
+"""A site's slurm.conf and topology.conf, in the place of what ``scontrol show`` prints of them.
 
 What slurm.conf does not say has Slurm's default. Accounts, QOS and usage are not in it.
 """
@@ -33,7 +33,8 @@ _NAMES = {
         "PriorityWeightFairShare", "PriorityWeightJobSize", "PriorityWeightPartition",
         "PriorityWeightQOS", "PriorityWeightTRES", "PrologFlags", "SchedulerParameters",
         "SchedulerType",
-        "SelectType", "SelectTypeParameters", "SuspendProgram", "SuspendTime", "TopologyPlugin",
+        "SelectType", "SelectTypeParameters", "SuspendProgram", "SuspendTime", "TopologyParam",
+        "TopologyPlugin",
     )
 }  # fmt: skip
 """Settings that are read; case does not matter in slurm.conf."""
@@ -97,6 +98,35 @@ def from_conf(text: str, source: str, output: SiteOutput) -> None:
     )
     output.sources.update(dict.fromkeys(("config", "nodes", "partitions"), source))
     output.remedies.update(dict.fromkeys(("config", "nodes", "partitions"), "mend it there"))
+
+
+def is_topology(text: str) -> bool:
+    """Say whether a text is a topology.conf: nothing but switches."""
+    said = [line.strip() for line in re.sub(r"#.*", "", text).splitlines()]
+    said = [line for line in said if line]
+    return bool(said) and bool(re.match(r"SwitchName\s*=", said[0], re.IGNORECASE))
+
+
+def switches_in(text: str, source: str) -> str:
+    """Give what scontrol would print of a topology.conf.
+
+    Raises
+    ------
+    InputError
+        If a line can't be read, or names no switch.
+    """
+    found = []
+    for line, where in _lines(text, source):
+        words = _words(line, where)
+        if "switchname" not in words:
+            raise InputError(f"{where}: {line[:80]!r} names no switch: write SwitchName=NAME")
+        said = [f"SwitchName={words['switchname']}"]
+        said += [f"{name}={words[key]}" for key, name in _OF_SWITCHES.items() if key in words]
+        found.append(" ".join(said))
+    return "\n".join(found)
+
+
+_OF_SWITCHES = {"nodes": "Nodes", "switches": "Switches"}
 
 
 def _lines(text: str, source: str) -> Iterator[tuple[str, str]]:

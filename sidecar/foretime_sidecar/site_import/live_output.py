@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from foretime_sidecar.clients.slurm.json import configuration_values
-from foretime_sidecar.site_import.site_output import SiteOutput
+from foretime_sidecar.site_import.site_output import COMMANDS, SiteOutput
 
 _LIMITS = "GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,GrpTRESRunMins,MaxTRES,MaxTRESPerNode"
 _ASSOCIATION = (
@@ -55,6 +55,8 @@ def ask_slurm(run: Callable[[Sequence[str]], object]) -> SiteOutput:
     values = configuration_values(ask("config", "scontrol show config"))
     for kind, command in _CONTROLLER.items():
         ask(kind, command)
+    if values.get("TopologyPlugin", "").lower() == "topology/tree":
+        ask("topology", COMMANDS["topology"])
     if "slurmdbd" in values.get("AccountingStorageType", ""):
         for kind, command in _ACCOUNTING.items():
             ask(kind, command)

@@ -15,7 +15,6 @@ _COUNTED_OTHERWISE = {
     "CR_SOCKET": "sockets are not given out whole",
     "CR_SOCKET_MEMORY": "sockets are not given out whole",
 }
-_NO_TOPOLOGY = ("", "topology/none", "topology/default", "topology/flat")
 _NO_SETTING = ("", "none", "mcs/none", "0", "00:00:00")
 
 
@@ -32,9 +31,6 @@ def note_settings(settings: Settings) -> None:
         value = settings.text(name)
         if value.lower() not in _NO_SETTING:
             settings.note(sentence.format(value))
-    topology = settings.text("TopologyPlugin")
-    if topology.lower() not in _NO_TOPOLOGY:
-        settings.note(f"{topology}: nodes are chosen whatever switches or blocks they are on.")
     if settings.text("SelectType").endswith("linear"):
         settings.note("select/linear: every job gets whole nodes; their choice is cons_tres's.")
     for word in settings.text("SelectTypeParameters").upper().split(","):

@@ -9,7 +9,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.compressed_files import read_text
 
 from foretime_sidecar.site_import.columns import header_of
-from foretime_sidecar.site_import.conf_file import from_conf, is_conf
+from foretime_sidecar.site_import.conf_file import from_conf, is_conf, is_topology, switches_in
 from foretime_sidecar.site_import.site_output import COMMANDS, NEEDED, SiteOutput
 
 _REFUSALS = re.compile(
@@ -44,13 +44,15 @@ def read_folder(folder: Path) -> SiteOutput:
         if kind is None and is_conf(text):
             conf = path
             continue
-        if path.suffix == ".conf" or _NOT_NEEDED.match(text):
+        if kind is None and is_topology(text):
+            kind, text = "topology", switches_in(text, str(path))
+        elif path.suffix == ".conf" or _NOT_NEEDED.match(text):
             continue
         if kind is None:
             raise InputError(f"{path}: {_why_unknown(text)}")
         if kind in output.texts:
-            # What is saved a record a line and over several lines says the same.
-            if kind in ("nodes", "partitions", "reservations"):
+            # What is saved a record a line and over several lines says the same, as does a file.
+            if kind in ("nodes", "partitions", "reservations", "topology"):
                 continue
             raise InputError(
                 f"{path}: is an output of {COMMANDS[kind]!r}, as {output.sources[kind]}; keep one"
@@ -82,6 +84,7 @@ _STARTS = {
     "partitions": r"PartitionName=\S+(?:$| AllowGroups=)",
     "reservations": r"ReservationName=\S+ StartTime=|No reservations in the system",
     "licenses": r"LicenseName=|No licenses configured",
+    "topology": r"SwitchName=\S+ Level=",
     "sdiag": r"\*{20,}|sdiag output at",
     "dump": r"# To edit this file start with a cluster line|Cluster - '",
 }

@@ -12,6 +12,7 @@ COMMANDS = {
     "partitions": "scontrol show partition --all --oneliner",
     "reservations": "scontrol show reservation --oneliner",
     "licenses": "scontrol show licenses",
+    "topology": "scontrol show topology",
     "assoc": "sacctmgr show assoc -P",
     "qos": "sacctmgr show qos -P",
     "users": "sacctmgr show user -P",

@@ -27,7 +27,7 @@ from foretime_sidecar.site_import.node_names import compressed
 from foretime_sidecar.site_import.not_modelled import note_nodes, note_partitions, note_settings
 from foretime_sidecar.site_import.partition_rules import rules_of
 from foretime_sidecar.site_import.quality_of_service import qos_of
-from foretime_sidecar.site_import.reserved_nodes import Reserved, moment, of_groups, reservations_of
+from foretime_sidecar.site_import.reserved_nodes import moment, of_groups, reservations_of
 from foretime_sidecar.site_import.scheduler_settings import (
     Settings,
     parameters_of,
@@ -35,6 +35,7 @@ from foretime_sidecar.site_import.scheduler_settings import (
     site_settings,
 )
 from foretime_sidecar.site_import.site_output import ACCOUNTING, COMMANDS, SiteOutput
+from foretime_sidecar.site_import.switches import switches_of
 
 _LAST_KEY = "WaitTime"
 """One of the last that scontrol show config prints, in every release."""
@@ -77,7 +78,9 @@ def import_site(output: SiteOutput, zone: tzinfo) -> ImportedSite:
     note_settings(settings)
     cluster = _cluster(output, settings, nodes, partitions)
     found = reservations_of(output, cluster, settings, zone)
-    machine, groups_of, remarks = _machine(cluster, found)
+    switches = switches_of(output, cluster, settings)
+    lists = [each.nodes for each in found] + [each.nodes for each in switches]
+    machine, groups_of, remarks = _machine(cluster, filter(None, lists))
     site_values = site_settings(settings)
     accounted = site_values["enforced"] or output.text("assoc")
     qos, associations = _accounting(output, settings, bool(accounted))
@@ -94,6 +97,7 @@ def import_site(output: SiteOutput, zone: tzinfo) -> ImportedSite:
         qos=qos,
         associations=_in_partitions(associations, machine, settings),
         reservations=tuple(of_groups(each, groups_of) for each in found if each.nodes),
+        switches=tuple(each.of_groups(groups_of) for each in switches),
         licenses=_licenses(output, settings),
         usage_at=_moment(output, zone) if any(each.raw_usage for each in associations) else None,
         **site_values,
@@ -197,10 +201,10 @@ def _cluster(
 
 
 def _machine(
-    cluster: Cluster, found: Sequence[Reserved]
+    cluster: Cluster, lists: Iterable[frozenset[str]]
 ) -> tuple[Machine, dict[frozenset[str], tuple[str, ...]], dict[str, str]]:
-    """Give the machine, the groups of each reservation's nodes, and the nodes of each group."""
-    lists = sorted({each.nodes for each in found if each.nodes}, key=sorted)
+    """Give the machine, the groups of each list's nodes, and the nodes of each group."""
+    lists = sorted(set(lists), key=sorted)
     groups: dict[str, NodeGroup] = {}
     names: dict[str, list[str]] = {}
     for alike in alike_nodes(cluster.nodes, cluster.partitions, lists):

@@ -10,6 +10,7 @@ from foretime_sim.files.near_names import nearest
 from foretime_sim.files.toml_keys import table_name
 from foretime_sim.sites.slurm_limits import Association
 from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm_switches import in_a_circle
 
 ROOT = "root"
 """The account above all."""
@@ -28,6 +29,7 @@ def check_site(site: SlurmSite) -> None:
     _check_accounts(site)
     _check_users(site)
     _check_reservations(site)
+    _check_switches(site)
     for name, count in site.licenses.items():
         if count < 0:
             raise InputError(f"[licenses]: {name} is {count}: give 0 or more")
@@ -145,3 +147,21 @@ def _check_reservations(site: SlurmSite) -> None:
         if each.name in names:
             raise InputError(f"{where}: the reservation is there twice: give it once")
         names.add(each.name)
+
+
+def _check_switches(site: SlurmSite) -> None:
+    groups = {group.name for group in site.machine.node_groups}
+    names = [each.name for each in site.switches]
+    for number, each in enumerate(site.switches):
+        where = f"[{table_name('switches', each.name)}]"
+        if each.name in names[:number]:
+            raise InputError(f"{where}: the switch is there twice: give it once")
+        if each.node_groups and each.switches:
+            raise InputError(f"{where}: it has node_groups and Switches: give it one of them")
+        _there(where, "node_groups", each.node_groups, groups, "group")
+        _there(where, "Switches", each.switches, names, "switch")
+    if circle := in_a_circle(site.switches):
+        raise InputError(
+            f"[{table_name('switches', circle[0])}]: Switches: {', '.join(circle)} go in a circle:"
+            " a switch must not be below itself"
+        )

@@ -34,6 +34,7 @@ from foretime_sim.sites.site_tables import (
     QOS_LIMITS,
     RESERVATION_KEYS,
     RULES_KEYS,
+    SWITCH_KEYS,
     TIMING_KEYS,
     USER_KEYS,
 )
@@ -42,12 +43,13 @@ from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 
 __all__ = ["format_site", "parse_site", "read_site"]
 
 _TABLES = (
     "slurm", "priority", "licenses", "node_groups", "partitions", "qos", "accounts",
-    "associations", "reservations",
+    "associations", "reservations", "switches",
 )  # fmt: skip
 _KNOWN = ("scheduler", *FIRST_KEYS, "selection", "not_modelled", *_TABLES)
 
@@ -132,6 +134,10 @@ def _site(tables: Mapping[str, Any]) -> SlurmSite:
         reservations=tuple(
             NodeReservation(name, **values_of(table, RESERVATION_KEYS, where, RESERVATION_KEYS))
             for name, table, where in _named(tables, "reservations")
+        ),
+        switches=tuple(
+            Switch(name, **values_of(table, SWITCH_KEYS, where))
+            for name, table, where in _named(tables, "switches")
         ),
         licenses=_licenses(_table(tables, "licenses")),
         **_without(conf, loops),

@@ -299,6 +299,11 @@ RESERVATION_KEYS = {
     "duration": Key("duration", CLOCK, "time"),
 }
 """Keys of ``[reservations.NAME]``."""
+SWITCH_KEYS = {
+    "node_groups": Key("node_groups", NAMES, "whose nodes hang on it"),
+    "Switches": Key("switches", NAMES, "those below it"),
+}
+"""Keys of ``[switches.NAME]``."""
 
 
 def _version(value: object) -> tuple[int, int]:

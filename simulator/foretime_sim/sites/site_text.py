@@ -25,6 +25,7 @@ from foretime_sim.sites.site_tables import (
     QOS_LIMITS,
     RESERVATION_KEYS,
     RULES_KEYS,
+    SWITCH_KEYS,
     TIMING_KEYS,
     USER_KEYS,
 )
@@ -32,6 +33,7 @@ from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 
 Named = TypeVar("Named")
 
@@ -65,6 +67,9 @@ _USERS = """\
 # Users in accounts. Default: where the user's jobs go that name no account."""
 _RESERVATIONS = """\
 # Nodes that are set aside for jobs that name the reservation."""
+_SWITCHES = """\
+# Switches of topology/tree, in their order: groups whose nodes hang on them, or switches below.
+# Without them nodes are chosen by their order."""
 _NOT_MODELLED = """\
 # What of the site is not modelled."""
 
@@ -118,6 +123,14 @@ def format_site(site: SlurmSite, remarks: Mapping[str, str] | None = None) -> st
                 lambda each: [
                     f"[{table_name('reservations', each.name)}]",
                     *lines_of(each, RESERVATION_KEYS, _NOTHING),
+                ],
+            ),
+            *_tables(
+                _SWITCHES,
+                site.switches,
+                lambda each: [
+                    f"[{table_name('switches', each.name)}]",
+                    *lines_of(each, SWITCH_KEYS, Switch(each.name)),
                 ],
             ),
         ]

@@ -10,6 +10,7 @@ from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.sites.slurm_limits import Association, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
+from foretime_sim.sites.slurm_switches import Switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class SlurmSite:
         Of AccountingStorageEnforce, in lower case: ``associations``, ``limits``, ``qos``, ``safe``.
     reservations
         Of nodes.
+    switches
+        Of topology/tree, in the order of topology.conf; empty: nodes are chosen by their order.
     licenses
         How many there are of each.
     enforce_part_limits
@@ -125,6 +128,7 @@ class SlurmSite:
     associations: tuple[Association, ...] = ()
     enforced: frozenset[str] = frozenset()
     reservations: tuple[NodeReservation, ...] = ()
+    switches: tuple[Switch, ...] = ()
     licenses: Mapping[str, int] = field(default_factory=dict)
     enforce_part_limits: str = "NO"
     preempt_type: str = "preempt/none"

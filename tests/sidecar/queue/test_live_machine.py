@@ -351,6 +351,7 @@ def test_a_slurm_partition_that_has_no_place_in_the_machine_hinders_no_other(nam
         ({"shared": None}, {"exclusive": False}),
         ({"excluded_nodes": "n[1-2]"}, {"excluded": frozenset({"n1", "n2"})}),
         ({"contiguous": True}, {"not_modelled": ("--contiguous",)}),
+        ({"required_switches": 1}, {"not_modelled": ("--switches",)}),
     ],
 )
 def test_what_jobs_ask_for(job: dict[str, Any], expected: dict[str, object]) -> None:

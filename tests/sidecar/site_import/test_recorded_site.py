@@ -16,6 +16,7 @@ from foretime_sim.sites.site_file import format_site, parse_site
 from foretime_sim.sites.slurm_limits import Limits
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 
 RELEASES = ("22.05", "26.05")
 COLUMNS_OF_NEW_ONES = "QOS: the output tells no "
@@ -275,7 +276,13 @@ def test_the_micro_cluster_of_buffalo(repository: Path, release: str) -> None:
     assert site.qos["supporters"].priority == 100
     users = [each for each in site.associations if each.user is not None]
     assert {each.limits.max_submit_jobs for each in users if each.user != "root"} == {1000}
-    assert any("topology/tree" in sentence for sentence in site.not_modelled)
+    assert site.switches == (
+        Switch("IBN", ("n", "n-2")),
+        Switch("IBM", ("m",)),
+        Switch("IBG", ("b", "g")),
+        Switch("TOP", switches=("IBG", "IBM", "IBN")),
+    )
+    assert not any("switch" in sentence for sentence in site.not_modelled)
 
 
 def test_the_medium_cluster_of_buffalo(repository: Path) -> None:

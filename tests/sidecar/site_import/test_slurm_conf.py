@@ -51,10 +51,21 @@ NodeName=b1 RealMemory=512000 Feature=IB,CPU-G,BigMem
 """
 
 
+TOPOLOGY = """\
+# leaves
+SwitchName=IBN Nodes=n[1-4]
+switchname=IBM nodes=m[1-100] LinkSpeed=10
+SwitchName=IBG \\
+  Nodes=g1,b1
+SwitchName=TOP Switches=IBN,IBM,IBG
+"""
+
+
 def site_of(folder: Path, conf: str, nodes: str = NODES) -> SlurmSite:
     (folder / "slurm.conf").write_text(conf)
     (folder / "nodes.conf").write_text(nodes)
     (folder / "gres.conf").write_text("NodeName=g1 Name=gpu Count=2\n")
+    (folder / "topology.conf").write_text(TOPOLOGY)
     return import_site(read_folder(folder), UTC).site
 
 
@@ -74,7 +85,6 @@ def test_it_says_what_the_live_cluster_said(tmp_path: Path, repository: Path, re
 def test_what_it_does_not_tell_is_said(tmp_path: Path) -> None:
     said = site_of(tmp_path, MICRO).not_modelled
     assert said == (
-        "topology/tree: nodes are chosen whatever switches or blocks they are on.",
         "Accounts, QOS and their limits: no output of sacctmgr show assoc and qos was given.",
     )
 

@@ -17,6 +17,7 @@ from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 from hypothesis import given
 
 from tests.support.slurm.slurm_sites import attributes, sites
@@ -65,7 +66,9 @@ def test_every_attribute_can_be_said() -> None:
     assert said(site_tables.ACCOUNT_KEYS) < users
     limits = said(site_tables.QOS_LIMITS) | said(site_tables.ASSOCIATION_LIMITS)
     assert limits == attributes(Limits)
+    assert said(site_tables.SWITCH_KEYS) == attributes(Switch) - {"name"}
     tables = {"machine", "parameters", "priority", "rules", "qos", "associations", "reservations"}
+    tables |= {"switches"}
     rest = said(site_tables.FIRST_KEYS, site_tables.CONF_KEYS) | {"licenses", "not_modelled"}
     assert rest | tables == attributes(SlurmSite)
 
@@ -174,6 +177,23 @@ FAULTS = {
         '[reservations.r]\nstart = 2026-11-22T22:00:00\nduration = "1:00"\nnode_groups = ["cpu"]',
         "give whole seconds and the zone",
     ),
+    "switch of a group": (
+        '[switches.leaf]\nnode_groups = ["cpus"]',
+        "[switches.leaf]: node_groups: there is no group 'cpus'; did you mean 'cpu'",
+    ),
+    "switch below": (
+        '[switches.leaf]\n[switches.top]\nSwitches = ["laef"]',
+        "[switches.top]: Switches: there is no switch 'laef'; did you mean 'leaf'",
+    ),
+    "switch with both": (
+        '[switches.a]\n[switches.b]\nSwitches = ["a"]\nnode_groups = ["cpu"]',
+        "[switches.b]: it has node_groups and Switches: give it one of them",
+    ),
+    "switches in a circle": (
+        '[switches.c]\n[switches.a]\nSwitches = ["b"]\n[switches.b]\nSwitches = ["a", "c"]',
+        "[switches.a]: Switches: a, b go in a circle: a switch must not be below itself",
+    ),
+    "key of a switch": ('[switches.a]\nNodes = "n[1-4]"', "[switches.a]: 'Nodes' is unknown"),
     "licenses": ("[licenses]\nmatlab = -1", "[licenses]: matlab is -1: give 0 or more"),
     "both spellings": ("PriorityTier = 2\npriority_tier = 2", "say the same: give one"),
     "preemption": ('[slurm]\nPreemptMode = "KILL"', "[slurm]: PreemptMode is 'KILL': give any of"),

@@ -38,18 +38,16 @@ def cluster_of(configuration: RunConfiguration, release: SlurmRelease) -> SlurmC
         If Slurm refuses what it says.
     """
     files = files_of(configuration.site)
-    etc_files = dict(configuration.files)
-    if files.gres_conf:
-        etc_files["gres.conf"] = files.gres_conf
+    etc_files = {"gres.conf": files.gres_conf, "topology.conf": files.topology_conf}
     logging = {"SlurmctldDebug": "debug", "DebugFlags": "Backfill"}
     cluster = SlurmCluster(
         release,
-        conf={**files.values, **configuration.more_conf, **logging},
+        conf={**files.values, **logging},
         quick=False,
         scheduler_parameters=files.scheduler_parameters,
         slurm_partitions=files.slurm_partitions,
         node_settings={f"n{at}": said for at, said in enumerate(files.node_settings, 1)},
-        files=etc_files,
+        files={name: text for name, text in etc_files.items() if text},
     )
     try:
         if files.sacctmgr:

@@ -49,7 +49,7 @@ def write_configuration(configuration: RunConfiguration, folder: Path) -> None:
     told = {
         "name": configuration.name,
         "about": configuration.about,
-        "slurm_conf": {**files.values, **files.accounting_values, **configuration.more_conf},
+        "slurm_conf": {**files.values, **files.accounting_values},
         "scheduler_parameters": dict(files.scheduler_parameters),
         "nodes": files.node_settings,
         "slurm_partitions": files.slurm_partitions,

@@ -6,7 +6,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
@@ -15,6 +15,7 @@ from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 
 from tests.slurm.harness.slurm_conf import USERS
 from tests.slurm.runs.job_generator import JobRecipe, jobs_of
@@ -35,10 +36,6 @@ class RunConfiguration:
         As the model has it; reservations begin so many seconds after the run does.
     jobs
         Gives them.
-    more_conf
-        Of slurm.conf, what the site can't say.
-    files
-        More files beside slurm.conf.
     soft_limit
         Needs ``time_min_as_soft_limit`` (23.11 and newer).
     shipped_jobs
@@ -49,8 +46,6 @@ class RunConfiguration:
     about: str
     site: SlurmSite
     jobs: Callable[[], list[RunJob]]
-    more_conf: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
     soft_limit: bool = False
     shipped_jobs: bool = True
 
@@ -441,18 +436,18 @@ def _micro() -> RunConfiguration:
         ),
         enforced=frozenset({"associations", "limits", "qos"}),
         enforce_part_limits="ALL",
-    )
-    topology = (
-        "SwitchName=IBN Nodes=n[1-4]\nSwitchName=IBM Nodes=n[5-8]\nSwitchName=IBG Nodes=n[9-10]\n"
-        "SwitchName=TOP Switches=IBN,IBM,IBG\n"
+        switches=(
+            Switch("IBN", ("n",)),
+            Switch("IBM", ("m",)),
+            Switch("IBG", ("g", "b")),
+            Switch("TOP", switches=("IBN", "IBM", "IBG")),
+        ),
     )
     return RunConfiguration(
         "ubccr-micro",
         "The micro cluster of the University at Buffalo's simulator with its 500 jobs, compressed.",
         site,
         _micro_jobs,
-        more_conf={"TopologyPlugin": "topology/tree"},
-        files={"topology.conf": topology},
         shipped_jobs=False,
     )
 

@@ -10,6 +10,7 @@ from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 
 _DEFAULT = SlurmParameters()
 _VALUES = (
@@ -39,8 +40,8 @@ class SiteFiles:
         By name; ``None`` for words without a value.
     node_settings, slurm_partitions
         Of each node, and of each partition, what stands after its name, or from its name on.
-    gres_conf
-        The file; empty: none.
+    gres_conf, topology_conf
+        The files; empty: none.
     sacctmgr
         Commands in order; empty: no accounting.
     """
@@ -51,6 +52,7 @@ class SiteFiles:
     node_settings: list[str]
     slurm_partitions: list[str]
     gres_conf: str = ""
+    topology_conf: str = ""
     sacctmgr: list[list[str]] = field(default_factory=list)
 
 
@@ -69,6 +71,8 @@ def files_of(site: SlurmSite) -> SiteFiles:
         values["CompleteWait"] = str(site.parameters.complete_wait_s)
     if site.priority.multifactor:
         values |= priority_values(site.priority)
+    if site.switches:
+        values["TopologyPlugin"] = "topology/tree"
     groups = [group for group in machine.node_groups for _ in range(group.nodes)]
     with_gpus = [number for number, group in enumerate(groups, 1) if group.gpus]
     if with_gpus:
@@ -95,6 +99,7 @@ def files_of(site: SlurmSite) -> SiteFiles:
         node_settings=nodes,
         slurm_partitions=[_partition(site, number) for number in range(_partitions(machine))],
         gres_conf=gres if with_gpus else "",
+        topology_conf="".join(_switch(site, switch) for switch in site.switches),
         sacctmgr=_sacctmgr(site),
     )
 
@@ -153,13 +158,7 @@ def priority_values(priority: SlurmPriority) -> dict[str, str]:
 def _partition(site: SlurmSite, number: int) -> str:
     part = site.machine.slurm_partitions[number]
     rules = site.rules_of(part.name)
-    firsts = site.machine.first_nodes
-    spans = []
-    for group in site.machine.groups_of(number):
-        first = firsts[group] + 1
-        last = firsts[group] + site.machine.node_groups[group].nodes
-        spans.append(str(first) if first == last else f"{first}-{last}")
-    words = [part.name, f"Nodes=n[{','.join(spans)}]"]
+    words = [part.name, f"Nodes={_nodes_of(site.machine, part.node_groups)}"]
     words.append(f"Default={'YES' if number == site.machine.default_partition else 'NO'}")
     words.append(f"MaxTime={part.max_time_s // 60 if part.max_time_s else 'INFINITE'}")
     if rules.default_time_s is not None:
@@ -179,6 +178,23 @@ def _partition(site: SlurmSite, number: int) -> str:
     if rules.billing_weights:
         words.append(f'TRESBillingWeights="{_tres(rules.billing_weights)}"')
     return " ".join(words)
+
+
+def _nodes_of(machine: Machine, names: Iterable[str]) -> str:
+    """Write the nodes of groups, in the machine's order."""
+    wanted = set(names)
+    spans = []
+    for first, group in zip(machine.first_nodes, machine.node_groups, strict=True):
+        if group.name in wanted:
+            last = first + group.nodes
+            spans.append(str(last) if group.nodes == 1 else f"{first + 1}-{last}")
+    return f"n[{','.join(spans)}]"
+
+
+def _switch(site: SlurmSite, switch: Switch) -> str:
+    below = f"Switches={','.join(switch.switches)}"
+    nodes = f"Nodes={_nodes_of(site.machine, switch.node_groups)}"
+    return f"SwitchName={switch.name} {below if switch.switches else nodes}\n"
 
 
 def _sacctmgr(site: SlurmSite) -> list[list[str]]:

@@ -13,6 +13,7 @@ from foretime_sim.sites.slurm_limits import Association, Limits, Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm_switches import Switch
 from hypothesis import strategies as st
 
 from tests.support.workloads.node_workloads import machines
@@ -130,6 +131,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         associations=tuple(associations),
         enforced=draw(st.frozensets(st.sampled_from(site_tables.ENFORCED))),
         reservations=reservations,
+        switches=draw(switches(groups)),
         licenses=draw(st.dictionaries(NAMES, COUNTS, max_size=2)),
         enforce_part_limits=draw(st.sampled_from(["NO", "ALL", "ANY"])),
         preempt_type=draw(st.sampled_from(site_tables.PREEMPT_TYPES)),
@@ -139,6 +141,18 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         usage_at=draw(st.none() | st.integers(0, 10**12)),
         not_modelled=tuple(draw(st.lists(NAMES, max_size=2))),
     )
+
+
+@st.composite
+def switches(draw: st.DrawFn, groups: list[str]) -> tuple[Switch, ...]:
+    """Switches over groups of nodes: none, a tree, several, or some that share what is below."""
+    names = draw(st.lists(NAMES, max_size=6, unique=True))
+    found: list[Switch] = []
+    for place, name in enumerate(names):
+        below = draw(st.lists(st.sampled_from(names[:place]), unique=True)) if place else []
+        mine = [] if below else draw(st.lists(st.sampled_from(groups), unique=True))
+        found.append(Switch(name, tuple(mine), tuple(below)))
+    return tuple(draw(st.permutations(found)))
 
 
 @st.composite

@@ -146,6 +146,7 @@ def asked_nodes(job: Json) -> AskedNodes:
     gpus, gpu_types, odd = _gpus(job, nodes, tasks)
     for name, words in (
         ("contiguous", "--contiguous"),
+        ("required_switches", "--switches"),
         ("licenses", "--licenses"),
         ("network", "--network"),
         ("burst_buffer", "burst buffers"),

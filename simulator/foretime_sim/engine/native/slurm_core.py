@@ -34,6 +34,8 @@ def core_refusals(site: SlurmSite) -> Iterator[str]:
                 f"partition {name}: MaxCPUsPerNode={rules.max_cpus_per_node} is not simulated:"
                 " leave it out"
             )
+    if site.switches:
+        yield "switches (topology/tree) are not simulated: leave [switches] out"
     if site.parameters.bf_licenses:
         yield "SchedulerParameters=bf_licenses is not simulated: set it to false"
 

@@ -257,7 +257,8 @@ def simulate_slurm(
     Left out: what a loop's own time changes (bf_max_time, bf_yield_interval, max_sched_time,
     max_rpc_cnt), and the moments in which nodes complete, so that CompleteWait has no effect;
     preemption, which is refused; flags of reservations, and licenses that they hold; heterogeneous
-    jobs, deadlines, required nodes, contiguous nodes, switches and topologies; sockets, threads and
+    jobs, deadlines, required nodes, contiguous nodes, how many switches a job
+    asks for, topologies other than topology/tree; sockets, threads and
     which GPU a core is next to; CR_LLN, bf_busy_nodes, pack_serial_at_end, bf_topopt_enable, and
     bf_node_space_size other than bf_max_job_test; jobs that limits of used minutes end
     (`limits.Limits.is_killed`). All jobs are batch jobs. In 22.05 a test of a job with GPUs leaves

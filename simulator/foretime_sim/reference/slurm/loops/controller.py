@@ -12,6 +12,7 @@ from foretime_sim.reference.slurm.loops.interfaces import Limits, Priorities
 from foretime_sim.reference.slurm.nodes.node_choice import Mode, NodeChoice
 from foretime_sim.reference.slurm.nodes.nodes import NodeUse, nodes_of
 from foretime_sim.reference.slurm.nodes.reservations import Reservations
+from foretime_sim.reference.slurm.nodes.switch_tree import SwitchTree
 from foretime_sim.reference.slurm.nodes.will_run import JobEnds
 from foretime_sim.sites.slurm_site import SlurmSite
 
@@ -68,6 +69,7 @@ class Controller:
             for index, group in enumerate(site.machine.node_groups)
         }
         self.reservations = Reservations(site.reservations, by_name)
+        self.tree = SwitchTree.of(site.switches, by_name) if site.switches else None
         self.use = NodeUse()
         self.pending: list[SlurmJob] = []
         self.running: list[Run] = []
@@ -114,7 +116,7 @@ class Controller:
         """Give who chooses nodes for a job in its ``number``-th slurm_partition."""
         name = self.partition_name(job.request.choices[number].slurm_partition)
         most = self.site.rules_of(name).max_cpus_per_node
-        return NodeChoice(self.nodes, job, number, most, self.site.version)
+        return NodeChoice(self.nodes, job, number, most, self.site.version, self.tree)
 
     def configured_nodes(self, job: SlurmJob, number: int) -> frozenset[int]:
         """Nodes of a slurm_partition that are large enough and have the features.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from foretime_sim.reference.slurm.jobs.job import Allocation, SlurmJob
 from foretime_sim.reference.slurm.nodes.nodes import Node, NodeUse
+from foretime_sim.reference.slurm.nodes.switch_choice import SwitchChoice
+from foretime_sim.reference.slurm.nodes.switch_tree import SwitchTree
 
 FIRST_FIT_VERSION = (26, 5)
 """From here on a job of one node or one task gets the first node that fits, seen on live 26.05.5:
@@ -51,6 +53,8 @@ class NodeChoice:
         MaxCPUsPerNode of the slurm_partition; ``None``: no limit.
     version
         Of Slurm.
+    tree
+        The switches that nodes hang on; ``None``: nodes are chosen by their order.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class NodeChoice:
         number: int,
         max_cpus_per_node: int | None = None,
         version: tuple[int, int] = (25, 11),
+        tree: SwitchTree | None = None,
     ) -> None:
         self.all_nodes = nodes
         self.job = job
@@ -84,6 +89,7 @@ class NodeChoice:
         self.node_memory, self.cpu_memory = job.memory_in(number)
         self.max_cpus_per_node = max_cpus_per_node
         self.version = version
+        self.tree = tree
         self.whole = self.choice.exclusive
         single = job.max_nodes == 1 or job.request.tasks == 1
         self.first_fit = single and version >= FIRST_FIT_VERSION
@@ -175,22 +181,37 @@ class NodeChoice:
         Taking nodes in order may end with too many poor ones. So they are left out step by step:
         in 22.05 all with so many CPUs (and GPUs, for a job that asks for some) or fewer
         (`choose_nodes`, cons_tres/job_test.c), later one by one (`common_topo_choose_nodes`,
-        topology/common/common_topo.c), those with the least CPUs (times GPUs) first. What an
-        attempt has taken less of than there was stays at that for the next.
+        topology/common/common_topo.c), those with the least CPUs (times GPUs) first, of those that
+        the attempt looked at. What an attempt has taken less of than there was stays at that for
+        the next; it stands where it stood.
         """
         most = min(self.max_nodes, max(self.request.tasks, self.job.min_nodes))
-        chosen = self.consecutive(available, most)
+        riches = self._riches(available, use)
+        chosen, _ = self.attempt(available, most, available)
         if chosen is not None:
             return chosen
         if self.version < ONE_BY_ONE_VERSION:
             return self._without_all_below(available, self._riches(available, use), most)
-        left = sorted(available, key=self._riches(available, use).__getitem__)
+        left = sorted(available, key=riches.__getitem__)
         while len(left) >= self.job.min_nodes:
-            chosen = self.consecutive(available, self.max_nodes, left)
+            chosen, tried = self.attempt(available, self.max_nodes, left)
             if chosen is not None or len(left) == self.job.min_nodes:
                 return chosen
-            del left[0]
+            poorest = next((node for node in left if node in tried), None)
+            if poorest is None:
+                return None
+            left.remove(poorest)
         return None
+
+    def attempt(
+        self, available: dict[int, int], most_nodes: int, nodes: Collection[int]
+    ) -> tuple[dict[int, int] | None, Collection[int]]:
+        """Choose among some nodes; if they won't do, say which were tried."""
+        if self.tree is None:
+            return self.consecutive(available, most_nodes, nodes), nodes
+        choice = SwitchChoice(self.tree, self, available, nodes, most_nodes)
+        enough = choice.run()
+        return dict(sorted(choice.chosen.items())) if enough else None, choice.chosen
 
     def _riches(self, available: Mapping[int, int], use: NodeUse) -> dict[int, int]:
         """CPUs for the job, with its GPUs: their sum in 22.05, later their product."""
@@ -212,13 +233,13 @@ class NodeChoice:
             left = [node for node in left if node not in poor]
             if not poor and count > 1:
                 continue
-            chosen = self.consecutive(available, most, left)
+            chosen, _ = self.attempt(available, most, left)
             if chosen is not None or len(left) <= self.job.min_nodes:
                 return chosen
         return None
 
     def consecutive(
-        self, available: dict[int, int], most_nodes: int, nodes: Collection[int] | None = None
+        self, available: dict[int, int], most_nodes: int, nodes: Collection[int]
     ) -> dict[int, int] | None:
         """Choose by sets of consecutive nodes: the one of least weight, then the tightest fit.
 
@@ -227,7 +248,7 @@ class NodeChoice:
         is taken up, node by node, until the job has enough; a single node that is enough for the
         rest is chosen by best fit within its set.
         """
-        left = {node: available[node] for node in (available if nodes is None else nodes)}
+        left = {node: available[node] for node in nodes}
         sets = self.sets_of_consecutive(left)
         chosen: dict[int, int] = {}
         cpus_left = self.job.min_cpus  # rem_cpus, and rem_max_cpus: there is no most of CPUs
