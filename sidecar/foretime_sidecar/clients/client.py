@@ -52,6 +52,8 @@ class SchedulerConfiguration:
         The federation that the cluster is a member of, "" if none.
     private_data
         What users may not see of others, in the words of Slurm's ``PrivateData``, lower case.
+    digest
+        Another one once anything of the scheduler's configuration has changed; "" if not told.
     """
 
     scheduler: str
@@ -66,6 +68,7 @@ class SchedulerConfiguration:
     qos_weight: int = 0
     federation: str = ""
     private_data: frozenset[str] = frozenset()
+    digest: str = field(default="", compare=False)
 
     @property
     def soft_limit(self) -> bool:

@@ -42,6 +42,7 @@ from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.schedulers.choice import strategy_of
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
 from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.site_import.kept_site import KeptSite
 from foretime_sidecar.store.personal_data import erase
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
@@ -107,6 +108,9 @@ class Sidecar:
         ``scoreboard.refresh``, too.
     bounds
         Whether it is noted when jobs start no later than, even if no waits are forecast.
+    site
+        Keeps the site that the queue is run forward as; whoever drives it then calls
+        ``site.refresh``, too. ``None``: forecasts go by the settings alone.
 
     Attributes
     ----------
@@ -136,6 +140,8 @@ class Sidecar:
         What is done for its kind of scheduler.
     limits
         What the site limits, and what is left alone for it.
+    site
+        As given.
 
     Examples
     --------
@@ -164,8 +170,10 @@ class Sidecar:
         estimating_s: float = _ESTIMATING_S,
         shadow: bool = False,
         bounds: bool = False,
+        site: KeptSite | None = None,
     ) -> None:
         self.settings = settings
+        self.site = site
         self.client = client
         self.store = store
         self.learner = Learner(settings)
@@ -181,13 +189,15 @@ class Sidecar:
         self.noted_bounds: NotedBounds | None = None
         if forecasts or bounds or settings.queue_order.keep_promises:
             self.noted_bounds = noted_bounds_of(settings, store, self.lock)
+        unhurried = math.isinf(estimating_s)
         self.forecasting: WaitForecasting | None = None
         if forecasts:
-            self.forecasting = forecasting_of(settings, store, self.lock, self.noted_bounds)
+            self.forecasting = forecasting_of(
+                settings, store, self.lock, self.noted_bounds, site, unhurried=unhurried
+            )
         self.estimating = learned_scheme_of(settings, store, self.lock)
         self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
         self._estimating_s = estimating_s
-        unhurried = math.isinf(estimating_s)
         self._reading_s = math.inf if unhurried else settings.scheduler.poll_interval_s
         self.scheduler = strategy_of(
             settings,
@@ -398,6 +408,10 @@ class Sidecar:
         queue, soft_limit = self.client.queue(), configuration.soft_limit
         correction = self.scheduler.correction
         seen = self.snapshot = Look(now, queue, soft_limit, correction, *self._nodes())
+        if self.site is not None:
+            partitions = () if seen.cluster is None else seen.cluster.partitions
+            sign = (configuration, configuration.digest, partitions)
+            self.site.looked(sign, busy=bool(self.pause.reason))
         if self.forecasting is not None:
             self.forecasting.looked(seen)
         if self.scoreboard is not None:

@@ -11,12 +11,14 @@ from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.newcomers import Newcomers
 
 from foretime_sidecar.forecasts.sample_cache import DrawnOnce
 
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
 _SAMPLES = (200, 100, 50, 20, 10)
+_FEWEST = 20  # of all pending jobs
 # Seconds that forecasts of all pending jobs, of several as if they were let go, and of one job are
 # to take. A queue on nodes takes far longer to run forward than on a flat pool.
 _ALL_S, _LET_GO_S, _ONE_S = 15.0, 2.5, 0.4
@@ -70,6 +72,32 @@ class _Budget:
         return more
 
 
+class SampleModels:
+    """What samples are drawn from: learned once, for all who run the queue forward.
+
+    Attributes
+    ----------
+    runtimes, arrivals, newcomers
+        How long jobs run, who comes later, and where they belong.
+    """
+
+    def __init__(self) -> None:
+        histories = RuntimeHistories()
+        self.runtimes = DrawnOnce(histories)
+        self.arrivals = ResampledArrivals(histories)
+        self.newcomers = Newcomers()
+
+    def submitted(self, job: JobRequest) -> None:
+        """Learn from a submission."""
+        self.newcomers.submitted(job)
+        self.arrivals.submitted(job)
+
+    def finished(self, job: FinishedJob) -> None:
+        """Learn from an end."""
+        self.runtimes.learn_one(job)
+        self.arrivals.finished(job)
+
+
 class ForecastLadder:
     """A `foretime_sim.waits.forecaster.WaitForecaster` of forward runs, if the queue allows them.
 
@@ -77,6 +105,10 @@ class ForecastLadder:
     ----------
     most_jobs
         Jobs of a queue that is still run forward; of a longer one there is no answer.
+    models
+        Which learn with it; fresh ones if not given.
+    now_within_s
+        As for `foretime_sim.waits.forward_forecaster.ForwardForecaster`.
 
     Attributes
     ----------
@@ -89,14 +121,19 @@ class ForecastLadder:
     name = "forward"
     oracle = False
 
-    def __init__(self, most_jobs: int) -> None:
+    def __init__(
+        self, most_jobs: int, models: SampleModels | None = None, now_within_s: int = 0
+    ) -> None:
         self.hurried = False
         self.drawn = 0
         self._most_jobs = most_jobs
+        self._models = models or SampleModels()
+        self._now_within_s = now_within_s
         self._s_per_sample = 0.0  # as it was last
-        histories = RuntimeHistories()
-        self._runtimes = DrawnOnce(histories)
-        self._arrivals = ResampledArrivals(histories)
+
+    def can_afford(self, s_per_run: float) -> bool:
+        """Say whether the fewest samples fit into the time, if one takes so many seconds."""
+        return s_per_run * _FEWEST <= _ALL_S
 
     def samples(self, jobs: int, asked: int = 2) -> int:
         """Give how many samples of a queue of so many jobs are drawn; 0: it is not run forward.
@@ -142,18 +179,24 @@ class ForecastLadder:
         budget_s = _ONE_S if asked == 1 else all_s
         pace = _Budget(budget_s / 4 if self.hurried else budget_s, threads)
         forward = ForwardForecaster(
-            self.name, self._runtimes, self._arrivals, samples=samples, threads=threads, pace=pace
+            self.name,
+            self._models.runtimes,
+            self._models.arrivals,
+            samples=samples,
+            threads=threads,
+            pace=pace,
+            newcomers=self._models.newcomers,
+            now_within_s=self._now_within_s,
         )
         return forward.forecast(moment), pace
 
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""
-        self._arrivals.submitted(job)
+        self._models.submitted(job)
 
     def started(self, job: JobRequest, start_time: int) -> None:
         """Nothing is learned from a start: the policy is known."""
 
     def finished(self, job: FinishedJob) -> None:
         """Learn from an end."""
-        self._runtimes.learn_one(job)
-        self._arrivals.finished(job)
+        self._models.finished(job)

@@ -1,8 +1,9 @@
 """The forecaster that the daemon serves: the best of several of late, calibrated, never silent.
 
-The queue is run forward as the scheduler is known to go on; beside that stand what waits have been
-lately (QBETS), what can be learned of them if the extra ``learn`` is installed, and, before there
-is anything else, how long the work before a job lasts. The daemon learns whose word has come true.
+The queue is run forward as the site's own Slurm schedules, where that is known, and by the
+settings' policy. Beside that stand what waits have been lately (QBETS), what can be learned of them
+if the extra ``learn`` is installed, and, before there is anything else, how long the work before a
+job lasts. The daemon learns whose word has come true.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
 
-from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.fallback_forecaster import Backlog
 from foretime_sidecar.forecasts.learned_waits import LearnedWaits, can_learn_waits
+from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge, SiteRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,15 @@ class Basis:
     texts
         In words.
     runs_queue
-        Whether the queue was run forward, so that it matters what is assumed of the scheduler.
+        Whether the queue was run forward by the settings' policy, so that it matters what is
+        assumed of the scheduler.
+    site
+        The site as whose Slurm it was run forward; ``None``: it was not.
     """
 
     texts: tuple[str, ...]
     runs_queue: bool
+    site: SlurmSite | None = None
 
 
 _WORDS = {
@@ -55,19 +62,32 @@ class CalibratedBest:
     ----------
     most_jobs
         As for `ForecastLadder`.
+    known
+        Who knows the site that the scheduler is set up as; ``None``: nobody does.
+    most_s
+        As for `SiteRuns`.
     """
 
     name = "foretime"
     oracle = False
 
-    def __init__(self, most_jobs: int) -> None:
+    def __init__(
+        self, most_jobs: int, known: SiteKnowledge | None = None, most_s: float = MOST_S
+    ) -> None:
         self._most_jobs = most_jobs
+        self._known = known
+        self._most_s = most_s
         self.forget()
 
     def forget(self) -> None:
         """Begin anew, as at a start."""
-        self._ladder = ForecastLadder(self._most_jobs)
+        models = SampleModels()
+        self._ladder = ForecastLadder(self._most_jobs, models)
+        self._site_runs: SiteRuns | None = None
         forecasters: list[WaitForecaster] = [self._ladder, Qbets(NOW_S)]
+        if self._known is not None:
+            self._site_runs = SiteRuns(self._known, self._most_jobs, models, self._most_s)
+            forecasters.insert(0, self._site_runs)
         if can_learn_waits():
             forecasters.append(LearnedWaits(NOW_S))
         self._best = BestOf([*forecasters, Backlog()], "best")
@@ -81,24 +101,31 @@ class CalibratedBest:
     @hurried.setter
     def hurried(self, hurried: bool) -> None:
         self._ladder.hurried = hurried
+        if self._site_runs is not None:
+            self._site_runs.hurried = hurried
 
     def basis(self, jobs: int) -> Basis:
         """Say what the last forecasts stand on, which were of a queue of so many jobs."""
         spoke = self._best.spoke or (self._best.ranked[0].name,)  # nobody waits: what ifs
         runs_queue = self._ladder.name in spoke
-        texts = [self._words(name, jobs) for name in spoke]
+        site = None
+        if self._site_runs is not None and self._site_runs.name in spoke:
+            site = self._site_runs.ran
+        texts = list(dict.fromkeys(self._words(name, jobs) for name in spoke))
         if not self._ladder.samples(jobs):
             texts.append(
                 f"the queue has {jobs:,} jobs and is not run forward beyond {self._most_jobs:,} "
                 "(forecast.most_jobs)"
             )
-        elif not runs_queue:
+        elif not runs_queue and site is None:
             texts.append("of late that has come truer here than running the queue forward")
-        return Basis(tuple(texts), runs_queue)
+        return Basis(tuple(texts), runs_queue, site)
 
     def _words(self, name: str, jobs: int) -> str:
-        if name == self._ladder.name:
-            drawn = self._ladder.drawn or self._ladder.samples(jobs)  # of what ifs, nobody waiting
+        runs = self._site_runs
+        if name == self._ladder.name or (runs is not None and name == runs.name):
+            drawn = self._ladder.drawn if runs is None or name != runs.name else runs.drawn
+            drawn = drawn or self._ladder.samples(jobs)  # of what ifs, nobody waiting
             return (
                 "jobs run as long as those most like them have, and others come as they came in "
                 f"weeks past, drawn up to {drawn} times"

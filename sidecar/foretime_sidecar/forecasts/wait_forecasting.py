@@ -27,11 +27,13 @@ from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
 from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
+from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue.queue_snapshot import LeftOut, as_submitted
 from foretime_sidecar.settings.settings import ForecastSettings, Settings
+from foretime_sidecar.site_import.kept_site import release_of
 from foretime_sidecar.store.model_states import ModelStates
 from foretime_sidecar.store.store import Store
 
@@ -107,12 +109,22 @@ def _all_the_same() -> Iterator[None]:
 
 
 def forecasting_of(
-    settings: Settings, store: Store, lock: threading.RLock, bounds: NotedBounds | None
+    settings: Settings,
+    store: Store,
+    lock: threading.RLock,
+    bounds: NotedBounds | None,
+    known: SiteKnowledge | None = None,
+    *,
+    unhurried: bool = False,
 ) -> WaitForecasting:
-    """Give what forecasts waits as the settings say, learns from a store and keeps them there."""
+    """Give what forecasts waits as the settings say, learns from a store and keeps them there.
+
+    ``known`` knows the site that the queue is run forward as; ``unhurried``, as in a replay: that
+    may take as long as it takes.
+    """
     return WaitForecasting(
         settings.forecast,
-        CalibratedBest(settings.forecast.most_jobs),
+        CalibratedBest(settings.forecast.most_jobs, known, math.inf if unhurried else MOST_S),
         PastEvents(store, lock),
         ServedForecasts(store, lock, settings.api.smallest_group),
         ModelStates(store, lock),
@@ -377,12 +389,15 @@ class WaitForecasting:
         rows |= self._kept_back(moment)
         basis = self._forecaster.basis(len(moment.taken.snapshot))
         assumptions = basis.texts
-        if basis.runs_queue:
-            order = (
-                f"the queue's order is {self._settings.order}, backfilling "
-                f"{self._settings.backfill}"
-            )
-            assumptions = (order, *assumptions, *moment.taken.not_modelled)
+        if basis.runs_queue or basis.site is not None:
+            if basis.site is not None:
+                how = f"the queue goes on as this site's Slurm {release_of(basis.site)} schedules"
+            else:
+                how = (
+                    f"the queue's order is {self._settings.order}, backfilling "
+                    f"{self._settings.backfill}"
+                )
+            assumptions = (how, *assumptions, *moment.taken.not_modelled)
         return Board(
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )

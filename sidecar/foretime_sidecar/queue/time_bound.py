@@ -24,10 +24,15 @@ class TimeBound:
     ----------
     limit_s
         Seconds; infinite: the work is done here and now.
+
+    Attributes
+    ----------
+    limit_s
+        As given.
     """
 
     def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
+        self.limit_s = limit_s
         self._thread: threading.Thread | None = None
 
     def run(self, work: Callable[[], Result]) -> Result:
@@ -38,7 +43,7 @@ class TimeBound:
         TooLongError
             If it takes longer than the bound, or earlier work still does.
         """
-        if math.isinf(self._limit_s):
+        if math.isinf(self.limit_s):
             return work()
         if self._thread is not None and self._thread.is_alive():
             raise TooLongError("the planning begun at an earlier look still goes on")
@@ -52,9 +57,9 @@ class TimeBound:
 
         self._thread = threading.Thread(target=do, name="bounded", daemon=True)
         self._thread.start()
-        self._thread.join(self._limit_s)
+        self._thread.join(self.limit_s)
         if self._thread.is_alive():
-            raise TooLongError(f"planning takes longer than {self._limit_s:g} s")
+            raise TooLongError(f"planning takes longer than {self.limit_s:g} s")
         if "error" in outcome:
             raise outcome["error"]
         result: Result = outcome["result"]

@@ -11,9 +11,10 @@ from foretime_sidecar.clients.client import SchedulerClient
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
 from foretime_sidecar.schedulers.pbs import PbsStrategy, pbs_client
-from foretime_sidecar.schedulers.slurm import SlurmStrategy, slurm_client
+from foretime_sidecar.schedulers.slurm import SlurmStrategy, slurm_client, slurm_site
 from foretime_sidecar.schedulers.strategy import SchedulerStrategy
 from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.site_import.kept_site import KeptSite, SiteFile
 from foretime_sidecar.store.store import Store
 
 _CLIENTS: Mapping[str, Callable[[SchedulerSettings, RequestTime], SchedulerClient]] = {
@@ -41,3 +42,17 @@ def strategy_of(
     if settings.scheduler.kind == "pbs":
         return PbsStrategy(client, store, lock)
     return SlurmStrategy(settings, client, store, lock, runtimes, bounds, unhurried=unhurried)
+
+
+def kept_site_of(settings: Settings, *, asks: bool = True) -> KeptSite | None:
+    """Give what keeps the site that forecasts run the queue forward as.
+
+    ``None`` where the settings want none, or nobody can tell it. ``asks``: whether the scheduler's
+    own commands may be run.
+    """
+    scheduler, forecast = settings.scheduler, settings.forecast
+    if scheduler.kind != "slurm" or forecast.run_as != "site":
+        return None
+    if forecast.site_file:
+        return KeptSite(SiteFile(forecast.site_file), forecast.site_interval_s)
+    return KeptSite(slurm_site(scheduler), forecast.site_interval_s) if asks else None

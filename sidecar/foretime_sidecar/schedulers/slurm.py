@@ -10,6 +10,7 @@ from foretime_sim.policies.policy import Correction
 
 from foretime_sidecar.clients.client import QueuedJob, SchedulerClient, SchedulerConfiguration
 from foretime_sidecar.clients.request_time import RequestTime
+from foretime_sidecar.clients.slurm.bounded_commands import BoundedCommands
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm, import_pyslurm
 from foretime_sidecar.clients.slurm.rest import SlurmRest
@@ -22,8 +23,12 @@ from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, refine
 from foretime_sidecar.safety.slurm_limits import SlurmLimits
 from foretime_sidecar.safety.starvation_guard import StarvationGuard
 from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.site_import.kept_site import LiveSlurm
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
+
+# Nobody waits for the site: what takes longer is asked again later.
+_SITE_TIMEOUT_S = 30
 
 
 class SlurmStrategy:
@@ -139,3 +144,9 @@ def slurm_client(scheduler: SchedulerSettings, request_time: RequestTime) -> Sch
         )
         return SlurmRest(connection, commands, scheduler.overlap_s)
     return PySlurm(import_pyslurm(), commands, request_time)
+
+
+def slurm_site(scheduler: SchedulerSettings) -> LiveSlurm:
+    """Give the site of the settings' Slurm, asked by its commands whatever the client."""
+    timeout_s = min(scheduler.command_timeout_s, _SITE_TIMEOUT_S)
+    return LiveSlurm(BoundedCommands(scheduler.commands_dir, timeout_s, scheduler.cluster))

@@ -469,6 +469,29 @@ ForwardBackfill: TypeAlias = Literal[
 class ForecastSettings(Section):
     """How the queue is run forward; let them be what the scheduler does."""
 
+    run_as: Literal["site", "policy"] = Field(
+        default="site",
+        description=(
+            "site: as this site's own Slurm schedules, which the daemon reads from it "
+            "(docs/site.md); where that can't be read or modelled, and on PBS, as order and "
+            "backfill say. policy: always as these say."
+        ),
+    )
+    site_file: str = Field(
+        default="",
+        description=(
+            "A site.toml that says how Slurm schedules, in the place of what Slurm tells; nodes "
+            "and partitions are always those that Slurm tells. Empty: Slurm is asked."
+        ),
+    )
+    site_interval_s: int = Field(
+        default=900,
+        ge=60,
+        description=(
+            "Pause between two readings of the site; it is read sooner once the daemon sees that "
+            "Slurm was configured anew."
+        ),
+    )
     order: Literal["priority", OrderName] = Field(
         default="priority",
         description=(

@@ -220,6 +220,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "last_forecast_error": ""
         if sidecar.forecasting is None
         else sidecar.forecasting.last_failure,
+        "site": None if sidecar.site is None else sidecar.site.standing.as_json(now),
         "last_estimators_error": ""
         if sidecar.scoreboard is None
         else sidecar.scoreboard.last_failure,

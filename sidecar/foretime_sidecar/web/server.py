@@ -24,7 +24,7 @@ from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.queue.background_thread import BackgroundThread
 from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
-from foretime_sidecar.schedulers.choice import client_of
+from foretime_sidecar.schedulers.choice import client_of, kept_site_of
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.web.application import create_app
@@ -102,12 +102,16 @@ class Daemon:
                 store,
                 forecasts=True,
                 shadow=settings.estimators.shadow,
+                site=kept_site_of(settings, asks=client is None),
             )
             undo.pop_all()
         self.forecasts = BackgroundThread(
             "forecasts of waits", self.sidecar.waits, settings.forecast.cpu_percent
         )
         self._background = [self.forecasts]
+        if self.sidecar.site is not None:
+            site = BackgroundThread("the site", self.sidecar.site, settings.forecast.cpu_percent)
+            self._background.insert(0, site)  # so that it is asked before forecasts take their time
         self.shadow: BackgroundThread | None = None
         if self.sidecar.scoreboard is not None:
             self.shadow = BackgroundThread(

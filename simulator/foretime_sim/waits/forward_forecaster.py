@@ -91,6 +91,11 @@ class ForwardForecaster:
         As for `foretime_sim.engine.forward.forward_runs`.
     pace
         For how many samples there is time; a sample is the same at any pace.
+    newcomers
+        Where those who come belong; a fresh one learns with this forecaster.
+    now_within_s
+        A start so long after the moment, seconds, is one at once: a scheduler may look at its queue
+        every so often only.
     """
 
     oracle = False
@@ -105,13 +110,16 @@ class ForwardForecaster:
         seed: int = 0,
         threads: int | None = 1,
         pace: Pace | None = None,
+        newcomers: Newcomers | None = None,
+        now_within_s: int = 0,
     ) -> None:
         if samples < 1:
             raise InputError(f"samples is {samples}: give 1 or more")
         self.name = name
         self._runtimes = runtimes
         self._arrivals = arrivals
-        self._newcomers = Newcomers()
+        self._newcomers = newcomers or Newcomers()
+        self._now_within_s = now_within_s
         self._samples = samples
         self._seed = seed
         self._threads = threads
@@ -126,7 +134,8 @@ class ForwardForecaster:
             sampled = self._sampled_waits(moment, asked[later])
             wait_s = np.zeros((len(sampled), len(asked)), dtype=np.int64)
             wait_s[:, later] = sampled
-        return WaitForecasts(sample_quantiles(wait_s), np.mean(wait_s == 0, axis=0))
+        at_once = np.mean(wait_s <= self._now_within_s, axis=0)
+        return WaitForecasts(sample_quantiles(wait_s), at_once)
 
     def _start_now(self, moment: Moment) -> BoolArray:
         """Say which jobs start at once: the scheduler knows no runtimes, so one run tells."""
@@ -134,7 +143,7 @@ class ForwardForecaster:
             return np.zeros(0, dtype=np.bool_)
         requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
         starts = start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
-        return np.asarray(starts[0] == moment.now)
+        return np.asarray(starts[0] - moment.now <= self._now_within_s)
 
     def _sampled_waits(self, moment: Moment, asked: Int64Array) -> Int64Array:
         """Give sampled waits of jobs that do not start at once, shape (samples, asked)."""

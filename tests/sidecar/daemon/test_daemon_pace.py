@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,11 @@ from foretime_sidecar.daemon.poll_rate import Pause
 from foretime_sidecar.safety.heartbeat import heartbeat_path
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.site_import.kept_site import KeptSite, SiteFile
 from foretime_sidecar.web.server import Daemon
+from foretime_sim.machines.machine import Machine
+from foretime_sim.sites.site_file import format_site
+from foretime_sim.sites.slurm_site import SlurmSite
 from typer.testing import CliRunner
 
 from tests.support.slurm.mock_site import running
@@ -187,3 +192,27 @@ def test_the_sign_of_life_says_when_the_next_look_is_due(daemon: Daemon) -> None
     sign = heartbeat_path(daemon.settings.table).stat()
     assert sign.st_atime - sign.st_mtime == pytest.approx(90)
     assert sign.st_size == 0
+
+
+def test_status_tells_as_what_site_forecasts_are_made_or_why_not(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    settings, file = tmp_path / "foretime.toml", tmp_path / "site.toml"
+    settings.write_text(to_toml(daemon.settings))
+    site = daemon.sidecar.site = KeptSite(
+        SiteFile(str(file)), 900, monotonic=count(0, 1_000).__next__
+    )
+    with running(daemon):
+
+        def line() -> str:
+            site.refresh()
+            shown = CliRunner().invoke(app, ["status", "--settings", str(settings)]).output
+            return next(text for text in shown.splitlines() if text.startswith("site "))
+
+        assert line().startswith(f"site     {file}: not read yet; the last reading failed: {file}")
+        assert line().endswith("; forecasts go by the settings")
+        file.write_text(format_site(SlurmSite(Machine.flat(8))))
+        assert line().startswith(f"site     {file}: release 26.05, 1 partition, read 0")
+        assert line().endswith(" ago")
+        site.note_runs("a run of 9,000 jobs takes 8.0 s")
+        assert line().endswith("; forecasts do not go by it: a run of 9,000 jobs takes 8.0 s")

@@ -40,6 +40,7 @@ from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits import forward_forecaster
 from foretime_sim.waits.forecaster import LEVELS
+from foretime_sim.waits.newcomers import Newcomers
 
 NOW = 1_700_000_000
 
@@ -422,3 +423,20 @@ def test_the_thread_rests_after_its_work(daemon: Daemon) -> None:
     assert waits.latest_board(30) is not None
     assert daemon.forecasts.end(30)
     assert daemon.forecasts.end(0)
+
+
+def test_newcomers_go_where_jobs_of_their_size_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    ladder = ForecastLadder(most_jobs=20_000)
+    for number in range(200):
+        ladder.submitted(request(f"old{number}", submit_time=NOW - 20_000 + 100 * number))
+    seen = []
+    placed = Newcomers.placed
+
+    def noted(self: Newcomers, *arguments: Any) -> Any:
+        seen.append(list(self._sent))
+        return placed(self, *arguments)
+
+    monkeypatch.setattr(Newcomers, "placed", noted)
+    look = Look(NOW, Queue(64, (RUNNING, PENDING)))
+    ladder.forecast(QueueMoment.of(look, ForecastSettings()).everybody())
+    assert [len(sent) for sent in seen] == [200]

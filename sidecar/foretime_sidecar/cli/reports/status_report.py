@@ -17,6 +17,7 @@ from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.table.name_kinds import ENFORCE_KINDS
 from foretime_sidecar.table.table import Mode, Table, read_table
 from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.numbers import counted
 from foretime_sidecar.wording.waits import spoken_clock
 
 
@@ -107,6 +108,7 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
         f"mode     {mode}",
         f"daemon   {running}",
         *_looks(daemon),
+        *_site(daemon),
         f"table    {table['path']}: {shown}",
         f"breaker  {_breaker(answer)}",
     ]
@@ -123,6 +125,27 @@ def _looks(daemon: dict[str, Any] | None) -> list[str]:
         return []
     reason = daemon["pause_reason"]
     return [f"looks    every {daemon['pause_s']} s" + (f": {reason}" if reason else "")]
+
+
+def _site(daemon: dict[str, Any] | None) -> list[str]:
+    """Say as what site the daemon runs the queue forward, or why not."""
+    site = None if daemon is None else daemon.get("site")
+    if site is None:
+        return []
+    said = f"{site['source']}: not read yet"
+    if site["read_at"] is not None:
+        said = (
+            f"{site['source']}: release {site['version']}, "
+            f"{counted(site['slurm_partitions'], 'partition')}, read "
+            f"{format_duration(site['age_s'])} ago"
+        )
+    if site["problem"]:
+        said += f"; the last reading failed: {site['problem']}"
+    if site["why_not"] and site["why_not"] != site["problem"]:
+        said += f"; forecasts do not go by it: {site['why_not']}"
+    elif site["read_at"] is None:
+        said += "; forecasts go by the settings"
+    return [f"site     {said}"]
 
 
 def _order(answer: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ both forms are read.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -364,7 +365,14 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
         federation=federation,
         private_data=frozenset(values.get("PrivateData", "none").lower().split(",")) - {"none", ""},
+        digest=configuration_digest(values),
     )
+
+
+def configuration_digest(values: Mapping[str, str]) -> str:
+    """Give a text that is another one once anything is configured otherwise, or slurmctld anew."""
+    lasting = sorted((name, value) for name, value in values.items() if name != "NEXT_JOB_ID")
+    return hashlib.sha256(repr(lasting).encode()).hexdigest()
 
 
 def parse_parameters(items: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,214 @@
+"""The queue run forward as the site's own Slurm schedules, where that is known and quick enough."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.engine.forward import start_times_of
+from foretime_sim.engine.queue_places import joined_in_order
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.advance_reservations import node_reservations
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.waits.forecaster import WaitForecasts
+from foretime_sim.waits.moment import Moment
+
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
+from foretime_sidecar.queue.time_bound import TimeBound, TooLongError
+
+logger = logging.getLogger("foretime")
+
+MOST_S = 10.0
+"""What one run may take."""
+_TRIED_AGAIN_S = 1800
+_SHORTER = 0.7
+"""A queue so much shorter than one that took too long is tried before that."""
+
+
+class SiteKnowledge(Protocol):
+    """Who knows the site; `foretime_sidecar.site_import.kept_site.KeptSite`."""
+
+    @property
+    def site(self) -> SlurmSite | None:
+        """As it is known now; ``None``: it is not, or can't be simulated."""
+        ...
+
+    def note_runs(self, why_not: str) -> None:
+        """Take note why the queue was not run forward as the site schedules; "": it was."""
+        ...
+
+
+class SiteRuns:
+    """A `foretime_sim.waits.forecaster.WaitForecaster`; without a site it has no answer.
+
+    What goes wrong with a site is said, and costs its answers alone: others forecast beside it.
+
+    Parameters
+    ----------
+    known
+        The site.
+    most_jobs
+        As for `ForecastLadder`.
+    models
+        Taught by their owner.
+    most_s
+        What one run may take, seconds; infinite: as long as it takes.
+
+    Attributes
+    ----------
+    hurried, drawn
+        As of `ForecastLadder`.
+    ran
+        The site by which the last forecast of the queue was made; ``None``: there was none.
+    """
+
+    name = "slurm"
+    oracle = False
+
+    def __init__(
+        self, known: SiteKnowledge, most_jobs: int, models: SampleModels, most_s: float = MOST_S
+    ) -> None:
+        self.ran: SlurmSite | None = None
+        self._known = known
+        self._ladder = ForecastLadder(most_jobs, models, NOW_S)
+        self._bound = TimeBound(most_s)
+        self._slow: tuple[int, int, str] | None = None  # jobs, when, and what was said
+        self._said = ""
+
+    @property
+    def hurried(self) -> bool:
+        """Whether less work must do, as the machine has other."""
+        return self._ladder.hurried
+
+    @hurried.setter
+    def hurried(self, hurried: bool) -> None:
+        self._ladder.hurried = hurried
+
+    @property
+    def drawn(self) -> int:
+        """Samples that the last forecast of the queue was made of."""
+        return self._ladder.drawn
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Say how much longer the jobs asked about will wait."""
+        self.ran, site = None, self._known.site
+        if site is None:
+            return WaitForecasts.none(len(moment.asked))
+        why_not, answer = "", WaitForecasts.none(len(moment.asked))
+        try:
+            by_site = as_site(moment, site)
+            why_not = self._why_too_slow(by_site)
+            if not why_not:
+                answer = self._ladder.forecast(by_site)
+                self.ran = site
+        except Exception as error:  # noqa: BLE001 - a model's mistake must not cost all forecasts
+            why_not = f"{error}" if isinstance(error, InputError) else repr(error)
+        self._note(why_not)
+        return answer
+
+    def consider(self, moment: Moment) -> WaitForecasts:
+        """Forecast jobs that are not in the queue, if the queue itself was forecast so."""
+        if self.ran is None:
+            return WaitForecasts.none(len(moment.asked))
+        try:
+            return self._ladder.consider(as_site(moment, self.ran))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._note(f"a job that is not in the queue: {error}")
+            return WaitForecasts.none(len(moment.asked))
+
+    def _why_too_slow(self, moment: Moment) -> str:
+        """Run the queue once, with all that jobs ask for, and say if that takes too long."""
+        jobs, now = len(moment.snapshot), moment.now
+        if self._slow is not None:
+            slow_jobs, since, said = self._slow
+            if jobs > _SHORTER * slow_jobs and 0 <= now - since < _TRIED_AGAIN_S:
+                return said
+        requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
+        if not len(moment.asked):
+            return ""
+
+        def run_once() -> float:
+            began = time.thread_time()
+            start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
+            return time.thread_time() - began
+
+        try:
+            took_s = self._bound.run(run_once)
+            said = f"a run of {jobs:,} jobs takes {took_s:.1f} s"
+            if self._ladder.can_afford(took_s) or math.isinf(self._bound.limit_s):
+                said = ""
+        except TooLongError:
+            said = f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s"
+        self._slow = (jobs, now, said) if said else None
+        return said
+
+    def _note(self, why_not: str) -> None:
+        self._known.note_runs(why_not)
+        if why_not and why_not != self._said:
+            logger.warning("the queue is not run forward as this site schedules: %s", why_not)
+        self._said = why_not
+
+    def submitted(self, job: JobRequest) -> None:
+        """Learn nothing: the models have a teacher."""
+
+    def started(self, job: JobRequest, start_time: int) -> None:
+        """Learn nothing."""
+
+    def finished(self, job: FinishedJob) -> None:
+        """Learn nothing: the models have a teacher."""
+
+
+def as_site(moment: Moment, site: SlurmSite) -> Moment:
+    """Give a moment under the site's Slurm, its queue in the order that Slurm has it in.
+
+    Raises
+    ------
+    InputError
+        If the nodes are not known.
+    """
+    snapshot = moment.snapshot
+    if snapshot.machine is None:
+        raise InputError("which nodes and partitions there are is not known")
+    correction = moment.policy.correction
+    if correction is not Correction.SLURM:
+        correction = Correction.REQUESTED
+    policy = Policy(
+        backfill=Slurm(on_machine(site, snapshot, snapshot.machine)), correction=correction
+    )
+    pending = snapshot.pending
+    if moment.policy.order is Order.PRIORITY:
+        in_order = joined_in_order(pending, snapshot.now)
+        pending = replace(pending, submit_time=in_order, eligible_time=None)
+    since = moment.waits_from()
+    return replace(moment, snapshot=replace(snapshot, pending=pending), policy=policy, since=since)
+
+
+def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
+    """Give a site with the nodes, partitions and reservations that there are now.
+
+    Those partitions are on the machine that start jobs, whatever state the site had them in.
+    """
+    there = {part.name for part in machine.slurm_partitions}
+    return replace(
+        site,
+        machine=machine,
+        reservations=node_reservations(snapshot.reservations),
+        rules={
+            name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
+        },
+        associations=tuple(
+            each
+            for each in site.associations
+            if each.slurm_partition is None or each.slurm_partition in there
+        ),
+    )

@@ -1,0 +1,278 @@
+"""The queue run forward as the site's own Slurm schedules, and what is said where it is not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
+from foretime_sidecar.clients.cluster import (
+    AskedNodes,
+    Cluster,
+    ClusterNode,
+    ClusterPartition,
+    HeldNode,
+)
+from foretime_sidecar.forecasts import site_runs
+from foretime_sidecar.forecasts.adaptive_forward_runs import SampleModels
+from foretime_sidecar.forecasts.forecast_board import Board
+from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
+from foretime_sidecar.forecasts.site_runs import SiteRuns, as_site
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
+from foretime_sidecar.settings.settings import ForecastSettings
+from foretime_sim.engine.forward import start_times_of
+from foretime_sim.machines.machine import Machine
+from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+
+NOW = 1_700_000_000
+NODES = tuple(ClusterNode(f"n{number}", 4) for number in range(1, 5))
+CLUSTER = Cluster(
+    NODES,
+    (
+        ClusterPartition("main", frozenset(f"n{number}" for number in range(1, 5)), default=True),
+        ClusterPartition("short", frozenset({"n3", "n4"}), priority_tier=10),
+    ),
+    counts_memory=False,
+)
+# Another machine than the one that is up now; backfill looks at the first job only.
+SITE = SlurmSite(
+    Machine.flat(64),
+    (26, 5),
+    SlurmParameters(bf_max_job_test=1, bf_interval=1),
+    rules={"main": PartitionRules(state="DOWN"), "gone": PartitionRules(qos="q")},
+)
+BACKFILLS = replace(SITE, parameters=SlurmParameters(bf_interval=1))
+HELD = QueuedJob(
+    JobRequest("1", "ann", "physics", 12, 3600, NOW - 900, "main"),
+    QueueState.RUNNING,
+    start_time=NOW - 600,
+    has_nodes=tuple(HeldNode(f"n{number}", 4) for number in (1, 2, 3)),
+)
+
+
+def waiting(name: str, cpus: int, priority: int, **more: Any) -> QueuedJob:
+    request = JobRequest(name, "bob", "physics", cpus, 1800, NOW - 800 + int(name), "main")
+    asked = AskedNodes(tasks=cpus, cpus_per_task=1)
+    job = QueuedJob(request, QueueState.PENDING, priority=priority, asked=asked)
+    return replace(job, **more)
+
+
+# The first can't start before the running job has ended, the second has room beside it.
+HEAD, SMALL = waiting("2", 16, 500), waiting("3", 2, 400)
+
+
+@dataclass
+class Known:
+    """A site that is known, and what was noted of it."""
+
+    site: SlurmSite | None
+    noted: str = "nothing"
+
+    def note_runs(self, why_not: str) -> None:
+        self.noted = why_not
+
+
+def look(*jobs: QueuedJob, cluster: Cluster | None = CLUSTER, now: int = NOW) -> Look:
+    return Look(now, Queue(16, (HELD, *jobs)), cluster=cluster)
+
+
+def board_of(known: Known | None, seen: Look) -> tuple[WaitForecasting, Board]:
+    waits = WaitForecasting(ForecastSettings(), CalibratedBest(20_000, known))
+    waits.looked(seen)
+    assert waits.refresh(maps=False)
+    assert waits.board is not None
+    return waits, waits.board
+
+
+def likely(board: Board, job_id: str) -> int:
+    row = board.tasks[job_id].waits
+    assert row is not None
+    return row.at(0.5)
+
+
+def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
+    known = Known(SITE)
+    waits, board = board_of(known, look(HEAD, SMALL))
+    assert likely(board, "3") > 60
+    assert board.assumptions[0] == "the queue goes on as this site's Slurm 26.05 schedules"
+    assert known.noted == ""
+    new = waits.what_if(board, NewJob(JobRequest("", "cat", None, 2, 600, NOW, "main")))
+    assert new.waits is not None
+    assert new.waits.at(0.5) > 60
+    # The same site with a deeper backfill, and no site: there is room at once.
+    for other in (Known(BACKFILLS), Known(None), None):
+        _, board = board_of(other, look(HEAD, SMALL))
+        assert likely(board, "3") == 0
+    assert board.assumptions[0] == "the queue's order is priority, backfilling easy"
+
+
+def test_what_the_loops_start_within_a_minute_starts_at_once() -> None:
+    half_a_minute = Known(replace(SITE, parameters=SlurmParameters(bf_interval=30)))
+    _, board = board_of(half_a_minute, look(HEAD, SMALL))
+    row = board.tasks["3"].waits
+    assert row is not None
+    assert (row.at(0.95), row.starts_now > 0.8) == (0, True)
+
+
+def test_the_order_is_that_of_the_live_priorities() -> None:
+    """Who was submitted last goes first, and so does a job that is asked about."""
+    jobs = [waiting(str(number), 16, 10 * number) for number in range(2, 12)]
+    moment = QueueMoment.of(look(*jobs), ForecastSettings())
+    by_site = as_site(moment.everybody(), SITE)
+    runtimes = np.array([[600, *[60] * 10]])
+    starts = start_times_of(by_site.asked, by_site.snapshot, by_site.policy, runtimes)[0]
+    assert (np.diff(starts) < 0).all()
+    asked = moment.with_job(NewJob(JobRequest("", "bob", None, 16, 600, NOW, "main")))
+    by_site = as_site(asked, SITE)
+    runtimes = np.array([[600, *[60] * 11]])
+    starts = start_times_of(range(1, 12), by_site.snapshot, by_site.policy, runtimes)[0]
+    # It has the priority of its user's latest, behind which it comes.
+    assert np.argsort(starts).tolist() == [9, 10, *range(8, -1, -1)]
+
+
+@pytest.mark.parametrize("order", ["fcfs", "sjf"])
+def test_by_another_order_of_the_settings_the_site_orders_by_submission(order: str) -> None:
+    jobs = [waiting(str(number), 16, 10 * number) for number in range(2, 6)]
+    settings = ForecastSettings.model_validate({"order": order})
+    by_site = as_site(QueueMoment.of(look(*jobs), settings).everybody(), SITE)
+    starts = start_times_of(
+        by_site.asked, by_site.snapshot, by_site.policy, np.array([[600, *[60] * 4]])
+    )[0]
+    assert (np.diff(starts) > 0).all()
+
+
+def test_on_a_flat_pool_it_is_not_and_that_is_said() -> None:
+    known = Known(SITE)
+    _, board = board_of(known, look(HEAD, SMALL, cluster=None))
+    assert likely(board, "3") == 0
+    assert known.noted == "which nodes and partitions there are is not known"
+
+
+def test_a_mistake_of_the_model_costs_its_answers_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def wrong(*_: object, **__: object) -> None:
+        raise RuntimeError("a forward run left jobs waiting for ever")
+
+    monkeypatch.setattr(site_runs, "start_times_of", wrong)
+    known = Known(SITE)
+    waits, board = board_of(known, look(HEAD, SMALL))
+    assert likely(board, "3") == 0
+    assert "left jobs waiting for ever" in known.noted
+    assert board.assumptions[0] == "the queue's order is priority, backfilling easy"
+    waits.looked(look(HEAD, SMALL, now=NOW + 60))
+    waits.refresh(maps=False)
+    assert caplog.text.count("is not run forward as this site schedules") == 1
+
+
+class Slow:
+    """Runs that take some of a processor's time, seconds, or until they are let go; counted."""
+
+    def __init__(self, took_s: float = 0.0, *, hangs: bool = False) -> None:
+        self.took_s = took_s
+        self.hangs = hangs
+        self.runs = 0
+        self._let_go = threading.Event()
+
+    def __call__(self, asked: Any, snapshot: Any, *_: object, **__: object) -> Any:
+        self.runs += 1
+        if self.hangs:
+            self._let_go.wait(60)
+        until = time.thread_time() + self.took_s
+        while time.thread_time() < until:
+            pass
+        return np.full((1, len(asked)), snapshot.now)
+
+    def let_go(self) -> None:
+        """End the run that was begun, and wait for its end; those to come are quick."""
+        self.hangs = False
+        self._let_go.set()
+        for thread in threading.enumerate():
+            if thread.name == "bounded":
+                thread.join(60)
+        self._let_go.clear()
+
+
+def site_runs_of(
+    known: Known, monkeypatch: pytest.MonkeyPatch, slow: Slow, most_s: float = 0.5
+) -> SiteRuns:
+    monkeypatch.setattr(site_runs, "start_times_of", slow)
+    return SiteRuns(known, 20_000, SampleModels(), most_s=most_s)
+
+
+def answers(runs: SiteRuns, seen: Look) -> bool:
+    moment = QueueMoment.of(seen, ForecastSettings()).everybody()
+    return bool(runs.forecast(moment).answered.all())
+
+
+def test_a_queue_that_takes_too_long_is_left_to_others_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known, slow = Known(SITE), Slow(hangs=True)
+    runs = site_runs_of(known, monkeypatch, slow)
+    jobs = [waiting(str(number), 2, 100) for number in range(2, 12)]
+    assert not answers(runs, look(*jobs))
+    assert known.noted == "a run of 11 jobs takes longer than 0.5 s"
+    assert not answers(runs, look(*jobs, now=NOW + 60))
+    assert slow.runs == 1
+    slow.let_go()
+    assert answers(runs, look(*jobs[:5], now=NOW + 120))
+    assert (slow.runs, known.noted) == (2, "")
+    slow.hangs = True
+    assert not answers(runs, look(*jobs, now=NOW + 180))
+    slow.let_go()
+    assert not answers(runs, look(*jobs, now=NOW + 900))
+    assert answers(runs, look(*jobs, now=NOW + 180 + 1800))
+
+
+def test_with_too_few_samples_in_the_time_it_is_left_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = Known(SITE)
+    monkeypatch.setattr("foretime_sidecar.forecasts.adaptive_forward_runs._ALL_S", 1.0)
+    runs = site_runs_of(known, monkeypatch, Slow(0.1), most_s=60)
+    assert not answers(runs, look(HEAD, SMALL))
+    assert known.noted == "a run of 3 jobs takes 0.1 s"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_the_queue_holds_runs_to_its_end(seed: int) -> None:
+    """Arrays, dependencies, begin times, reservations, nodes by name, and limits on tasks."""
+    rng = np.random.default_rng(seed)
+    jobs = []
+    for number in range(2, 25):
+        job = waiting(str(number), int(rng.integers(1, 9)), int(rng.integers(1, 9)))
+        kind = rng.integers(8)
+        if kind == 0:
+            array = replace(job.request, array_id=job.request.job_id)
+            job = replace(job, request=array, tasks=4, pending_tasks="1-4", array_limit=2)
+        elif kind == 1:
+            on = int(rng.integers(1, number))
+            text = f"{rng.choice(['after', 'afterany'])}:{on}"
+            text += "+3(unfulfilled)" if text.startswith("after:") else "(unfulfilled)"
+            job = replace(job, dependent=True, dependency=text)
+        elif kind == 2:
+            job = replace(job, eligible_time=NOW + int(rng.integers(0, 9_000)))
+        elif kind == 3:
+            job = replace(job, reservation="night")
+        elif kind == 4:
+            job = replace(job, request=replace(job.request, queue="short,main"))
+        elif kind == 5:
+            asked = AskedNodes(nodes=1, tasks=1, required=frozenset({"n2"}))
+            job = replace(job, request=replace(job.request, processors=1), asked=asked)
+        elif kind == 6:
+            job = replace(job, asked=AskedNodes(nodes=2, tasks=2, exclusive=True))
+        jobs.append(job)
+    night = Reservation("night", NOW + 600, NOW + 7_200, nodes=frozenset({"n4"}))
+    seen = replace(look(*jobs), reservations=(night,))
+    known = Known(replace(BACKFILLS, parameters=SlurmParameters()))
+    _, board = board_of(known, seen)
+    assert known.noted == ""
+    assert all(row.waits is not None for row in board.rows)
