@@ -32,12 +32,15 @@ void register_nodes(nb::module_& m) {
           "__init__",
           [](PartitionChoice* self, std::int32_t slurm_partition, std::vector<std::int32_t> groups,
              std::int64_t most_nodes, std::int64_t memory_per_task, bool exclusive,
-             std::vector<Closure> closures) {
-            new (self) PartitionChoice{slurm_partition, std::move(groups), most_nodes,
-                                       memory_per_task, exclusive,         std::move(closures)};
+             std::vector<Closure> closures, std::vector<std::int32_t> groups_by_size) {
+            new (self)
+                PartitionChoice{slurm_partition,          std::move(groups), most_nodes,
+                                memory_per_task,          exclusive,         std::move(closures),
+                                std::move(groups_by_size)};
           },
           nb::arg("slurm_partition"), nb::arg("groups"), nb::arg("most_nodes"),
-          nb::arg("memory_per_task"), nb::arg("exclusive"), nb::arg("closures"));
+          nb::arg("memory_per_task"), nb::arg("exclusive"), nb::arg("closures"),
+          nb::arg("groups_by_size"));
   nb::class_<ResourceRequest>(m, "ResourceRequest")
       .def(
           "__init__",

@@ -58,6 +58,7 @@ struct PartitionChoice {
   std::int64_t memory_per_task = 0;
   bool exclusive = false;
   std::vector<Closure> closures;
+  std::vector<std::int32_t> groups_by_size;  // and those that lack nothing but GPUs
 
   // Without the groups that are closed at some time within [from, until).
   PartitionChoice open_during(Seconds from, Seconds until) const {

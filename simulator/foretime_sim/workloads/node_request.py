@@ -95,6 +95,8 @@ class PartitionChoice:
         The job gets whole nodes.
     closures
         When it may not have some of the groups, as they are reserved for others, or not yet for it.
+    groups_by_size
+        As `node_groups`, and those that lack nothing but GPUs.
     """
 
     slurm_partition: int
@@ -103,6 +105,7 @@ class PartitionChoice:
     memory_per_task_mib: int
     exclusive: bool
     closures: tuple[Closure, ...] = ()
+    groups_by_size: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +215,14 @@ def fit_request(
             and (asked.node_groups is None or machine.node_groups[group].name in asked.node_groups)
         }
         fitting = tuple(group for group, fit in tasks_of_group.items() if fit > 0)
+        without_gpus = replace(request, gpus_per_node=0)
+        by_size = tuple(
+            group
+            for group in tasks_of_group
+            if tasks_on_idle_node(machine, without_gpus, choice, group) > 0
+        )
         closures = _closures(machine, fitting, inside, reservations)
-        choice = replace(choice, node_groups=fitting, closures=closures)
+        choice = replace(choice, node_groups=fitting, closures=closures, groups_by_size=by_size)
         obstacle = _obstacle(machine, request, choice, requested_time, tasks_of_group)
         if obstacle is not None:
             obstacles.append(obstacle)

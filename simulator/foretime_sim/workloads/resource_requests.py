@@ -11,6 +11,7 @@ from foretime_estimators.arrays import Int32Array, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.machines.machine import Machine
+from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, NeverRunsError, Request, fit_request
 from foretime_sim.workloads.resource_columns import ResourceRequests
@@ -112,20 +113,26 @@ def left_out_note(limits: Mapping[int, str]) -> str:
     return f"{jobs_left_out} left out that could never run on the machine: {'; '.join(told)}."
 
 
-def fit_requests(workload: Workload) -> FittedRequests:
+def fit_requests(
+    workload: Workload, reservations: Sequence[NodeReservation] | None = None
+) -> FittedRequests:
     """Work out what each job asks for; InputError if the workload has no machine, or a bad value.
 
-    Jobs that ask for the same share one `Request`.
+    Jobs that ask for the same share one `Request`. With ``reservations`` (those of a site) a job
+    that names one is to run in it.
     """
     machine = workload.machine
     if not isinstance(machine, Machine):
         raise InputError(f"{workload.name}: the workload has no machine of nodes")
     asked = workload.requests or ResourceRequests()
+    said = workload.site_jobs
+    reserved = None if said is None or reservations is None else said.reservations
     columns = [
         workload.processors,
         *(_filled(workload, name, getattr(asked, name), least) for name, least in NUMBERS.items()),
         _codes(workload, asked.slurm_partitions),
         _codes(workload, asked.constraints),
+        _codes(workload, reserved),
         _time_classes(workload, machine),
     ]
     first, rows = distinct_rows([np.asarray(column, dtype=np.int64) for column in columns])
@@ -135,10 +142,17 @@ def fit_requests(workload: Workload) -> FittedRequests:
     number_of = np.full(len(first), -1, dtype=np.int32)
     for row in range(len(first)):
         job = int(first[row])
-        resources = job_resources(workload, job)
+        resources = replace(
+            job_resources(workload, job),
+            reservation=None if reserved is None else reserved.get(job),
+        )
         try:
             request = fit_request(
-                machine, resources, int(workload.processors[job]), int(workload.requested_time[job])
+                machine,
+                resources,
+                int(workload.processors[job]),
+                int(workload.requested_time[job]),
+                reservations or (),
             )
         except InputError as error:
             reason_of[row] = str(error)

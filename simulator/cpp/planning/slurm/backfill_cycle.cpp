@@ -189,10 +189,11 @@ bool BackfillCycle::looked_at_enough(const QueueEntry& entry, std::int32_t parti
   return false;
 }
 
-// A running job that has whole nodes (`_bf_reserve_running`).
+// A running job that has whole nodes or licenses (`_bf_reserve_running`).
 void BackfillCycle::reserve_running(JobIndex job) {
   const SlurmRecord& running = controller_.record(job);
-  if (!running.whole || space_.made() >= most_records_) return;
+  if (!running.whole && controller_.facts(job).licenses.empty()) return;
+  if (space_.made() >= most_records_) return;
   Seconds end = running.limit_end;
   if (controller_.site().soft_limits() && running.time_min > 0) {
     end = running.start + running.time_min;
@@ -200,7 +201,9 @@ void BackfillCycle::reserve_running(JobIndex job) {
   }
   NodeSet& nodes = scratch_.found;
   nodes.clear();
-  for (const NodeRow& row : running.rows) nodes.add(row.node, row.node + row.nodes);
+  if (running.whole) {
+    for (const NodeRow& row : running.rows) nodes.add(row.node, row.node + row.nodes);
+  }
   space_.reserve(space_.record(0).begin, round_up(end), nodes, parameters_.bf_resolution);
 }
 
@@ -303,11 +306,15 @@ BackfillCycle::Later BackfillCycle::free_of_plans(Seconds start, Seconds end) {
   return later;
 }
 
-BackfillCycle::Later BackfillCycle::end_of_reservation(Seconds start, Later later) const {
+BackfillCycle::Later BackfillCycle::end_of_reservation(Seconds start, Later later) {
   const Seconds next = controller_.next_reservation_end(start);
   if (next == kNever) return later;
   const Seconds end = round_up(next) + 1;
-  return end < window_end_ && (!later || end < *later) ? Later(end) : later;
+  if (end >= window_end_) {
+    changes_at(end + 1 - parameters_.bf_window);
+    return later;
+  }
+  return later ? std::min(*later, end) : end;
 }
 
 // When and where a job could run as running jobs end (`_will_run_test`, cons_tres/job_test.c).
@@ -386,10 +393,10 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
         // NOLINTNEXTLINE(modernize-loop-convert): there is no reversed view before C++20's ranges
         for (auto job = removed.rbegin(); job != removed.rend(); ++job) {
           const auto& held = controller_.record((*job)->job).rows;
-          last = *job;
           if (std::any_of(held.begin(), held.end(), [&found](const NodeRow& row) {
                 return found.meets(row.node, row.node + row.nodes);
               })) {
+            last = *job;
             break;
           }
         }

@@ -80,7 +80,7 @@ class BackfillCycle {
   Later test_from(Test& test, Seconds start);
   Later give_up(Test& test, Later later);
   Later free_of_plans(Seconds start, Seconds end);
-  Later end_of_reservation(Seconds start, Later later) const;
+  Later end_of_reservation(Seconds start, Later later);
   std::optional<WillRun> will_run(const Test& test, Seconds start, Later later);
   std::optional<WillRun> as_jobs_end(Seconds start, Later later);
   Later after_overlap(const Test& test, Seconds start);

@@ -43,9 +43,10 @@ void SlurmRequests::add(ResourceRequest request) {
     wish.gpus = asked.gpus_per_node;
     wish.whole = choice.exclusive;
     wish.first_fit = (asked.nodes == 1 || asked.tasks == 1) && site_->version >= std::pair{26, 5};
+    wish.one_by_one = site_->version >= std::pair{24, 11};
     wish.max_cpus_per_node = partition.max_cpus_per_node;
     wish.groups = choice.groups;
-    wish.nodes = nodes_of(choice.groups);
+    wish.nodes = nodes_of(choice.groups_by_size);
     wishes.push_back(std::move(wish));
   }
 }
@@ -330,9 +331,10 @@ Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const N
 
 void SlurmController::started(JobIndex job, Seconds now) {
   SlurmRecord& record = records_[at(job)];
+  const Wish& wish = wishes(job)[static_cast<std::size_t>(attempt_.number)];
   record.number = attempt_.number;
-  runs(job, wishes(job)[static_cast<std::size_t>(attempt_.number)].slurm_partition,
-       std::move(attempt_.rows), now);
+  record.whole = wish.whole;
+  runs(job, wish.slurm_partition, std::move(attempt_.rows), now);
   attempt_.job = -1;
 }
 

@@ -107,7 +107,7 @@ class SlurmController {
                        StartedBy how, Pass& pass);
   // As the engine has started it; where is what select_nodes() found.
   void started(JobIndex job, Seconds now);
-  // One that runs already.
+  // One that runs already; its record says whether its nodes are its alone.
   void runs(JobIndex job, std::int32_t slurm_partition, std::vector<NodeRow> rows, Seconds start);
   void finished(JobIndex job, Seconds now);
   // Waiting or running.

@@ -34,7 +34,9 @@ std::int64_t NodeTable::cpus_for(const Wish& wish, std::int32_t number,
       cpus -= cpus % wish.cpus_per_task;
     }
   }
-  return cpus / wish.cpus_per_task < least ? 0 : cpus;
+  if (cpus / wish.cpus_per_task < least) return 0;
+  // Beside GPUs no more than all its tasks need.
+  return wish.gpus > 0 ? std::min(cpus, wish.cpus) : cpus;
 }
 
 Resources NodeTable::taken(const Wish& wish, std::int32_t number, std::int64_t cpus) const {
@@ -125,6 +127,7 @@ Resources NodeChooser::free_of(std::int64_t node) const {
 }
 
 std::int64_t NodeChooser::cpus_of(std::int64_t node) const {
+  if (tries_again_) return available_[static_cast<std::size_t>(node)];
   const std::int32_t group = table_.group_of(node);
   if (table_.group(group).whole) return idle_cpus_[static_cast<std::size_t>(group)];
   return table_.cpus_for(*wish_, group, free_of(node));
@@ -224,8 +227,8 @@ std::optional<std::vector<NodeRow>> NodeChooser::choose() {
   if (wish_->first_fit) {
     if (!choose_first()) return std::nullopt;
   } else {
-    find_runs();
-    if (!choose_runs()) return std::nullopt;
+    const std::int64_t most = std::min(wish_->max_nodes, std::max(wish_->tasks, wish_->min_nodes));
+    if (!choose_runs(fitting_, most) && !choose_without_poorest(most)) return std::nullopt;
   }
   return lay_out();
 }
@@ -242,14 +245,14 @@ void NodeChooser::add_to_runs(std::int64_t first, std::int64_t last, std::int64_
   }
 }
 
-void NodeChooser::find_runs() {
+void NodeChooser::find_runs(const NodeSet& nodes) {
   runs_.clear();
-  fitting_.each_run([this](std::int64_t first, std::int64_t last) {
+  nodes.each_run([this](std::int64_t first, std::int64_t last) {
     while (first < last) {
       const std::int32_t group = table_.group_of(first);
       const std::int64_t until = std::min(last, table_.last_of(group));
       const NodeGroup& of = table_.group(group);
-      if (of.whole) {
+      if (of.whole && !tries_again_) {
         const std::int64_t each = idle_cpus_[static_cast<std::size_t>(group)];
         add_to_runs(first, until, (until - first) * each, each, of.weight);
       } else {
@@ -317,11 +320,11 @@ bool NodeChooser::choose_first() {
   return !chosen_.empty();
 }
 
-bool NodeChooser::choose_runs() {
+bool NodeChooser::choose_runs(const NodeSet& nodes, std::int64_t most_nodes) {
+  find_runs(nodes);
   chosen_.clear();
   std::int64_t cpus_left = wish_->cpus;
   std::int64_t nodes_left = wish_->min_nodes;
-  std::int64_t most_nodes = wish_->max_nodes;
   while (!runs_.empty() && most_nodes > 0) {
     const std::size_t best = best_run(cpus_left, nodes_left);
     Run run = runs_[best];
@@ -344,6 +347,64 @@ bool NodeChooser::choose_runs() {
       --most_nodes;
     }
     if (nodes_left <= 0 && cpus_left <= 0) return true;
+  }
+  return false;
+}
+
+// Nodes in order may have been too many poor ones: without the poorest, step by step.
+bool NodeChooser::choose_without_poorest(std::int64_t most_nodes) {
+  riches_.clear();
+  available_.resize(static_cast<std::size_t>(table_.nodes()));
+  fitting_.each([this](std::int64_t node) {
+    available_[static_cast<std::size_t>(node)] = cpus_of(node);
+    riches_.push_back({0, node});
+  });
+  keep_chosen();
+  for (Riches& riches : riches_) {
+    riches.amount = available_[static_cast<std::size_t>(riches.node)];
+    if (wish_->gpus == 0) continue;
+    const std::int64_t gpus = free_of(riches.node).gpus;
+    riches.amount = wish_->one_by_one ? riches.amount * gpus : riches.amount + gpus;
+  }
+  std::sort(riches_.begin(), riches_.end(), [](const Riches& a, const Riches& b) {
+    return a.amount != b.amount ? a.amount < b.amount : a.node < b.node;
+  });
+  tries_again_ = true;
+  const bool found = wish_->one_by_one ? leave_out_one_by_one() : leave_out_all_below(most_nodes);
+  tries_again_ = false;
+  return found;
+}
+
+// What an attempt has taken less of than there was stays at that for the next.
+void NodeChooser::keep_chosen() {
+  for (const Chosen& chosen : chosen_) {
+    available_[static_cast<std::size_t>(chosen.node)] = chosen.cpus;
+  }
+}
+
+// `common_topo_choose_nodes`, topology/common/common_topo.c.
+bool NodeChooser::leave_out_one_by_one() {
+  NodeSet left = fitting_;
+  for (std::size_t gone = 0;; ++gone) {
+    if (choose_runs(left, wish_->max_nodes)) return true;
+    if (std::cmp_less_equal(riches_.size() - gone, wish_->min_nodes)) return false;
+    keep_chosen();
+    left.remove(riches_[gone].node);
+  }
+}
+
+// `choose_nodes`, cons_tres/job_test.c of 22.05.
+bool NodeChooser::leave_out_all_below(std::int64_t most_nodes) {
+  NodeSet left = fitting_;
+  std::size_t gone = 0;
+  const auto may_go = riches_.size() - static_cast<std::size_t>(wish_->min_nodes);
+  for (std::int64_t below = 1; below < riches_.back().amount; ++below) {
+    const std::size_t before = gone;
+    for (; gone < may_go && riches_[gone].amount <= below; ++gone) left.remove(riches_[gone].node);
+    if (gone == before && below > 1) continue;
+    if (choose_runs(left, most_nodes)) return true;
+    if (gone == may_go) return false;
+    keep_chosen();
   }
   return false;
 }

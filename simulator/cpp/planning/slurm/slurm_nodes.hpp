@@ -26,9 +26,10 @@ struct Wish {
   std::int64_t gpus = 0;         // of each node
   bool whole = false;            // the nodes are to be its alone
   bool first_fit = false;        // one node: the first that is large enough
+  bool one_by_one = false;       // poor nodes are left out one by one
   std::int64_t max_cpus_per_node = kNever;
-  std::vector<std::int32_t> groups;      // whose nodes are large enough
-  std::shared_ptr<const NodeSet> nodes;  // of these
+  std::vector<std::int32_t> groups;      // whose nodes are large enough and have its GPUs
+  std::shared_ptr<const NodeSet> nodes;  // large enough, though some may lack GPUs
 
   bool all_on_one_node() const { return exact_nodes && max_nodes == 1; }
 };
@@ -129,12 +130,16 @@ class NodeChooser {
 
   Resources free_of(std::int64_t node) const;
   std::int64_t cpus_of(std::int64_t node) const;
-  void find_runs();
+  void find_runs(const NodeSet& nodes);
   void add_to_runs(std::int64_t first, std::int64_t last, std::int64_t cpus, std::int64_t each,
                    std::int64_t weight);
   std::size_t best_run(std::int64_t cpus_left, std::int64_t nodes_left) const;
   std::int64_t best_single(const Run& run, std::int64_t cpus_left) const;
-  bool choose_runs();
+  bool choose_runs(const NodeSet& nodes, std::int64_t most_nodes);
+  bool choose_without_poorest(std::int64_t most_nodes);
+  bool leave_out_one_by_one();
+  bool leave_out_all_below(std::int64_t most_nodes);
+  void keep_chosen();
   bool choose_first();
   std::optional<std::vector<NodeRow>> lay_out();
 
@@ -151,6 +156,15 @@ class NodeChooser {
   std::vector<std::uint32_t> changed_in_;
   std::uint32_t beginning_ = 0;
   bool idle_ = false;
+  // Where poor nodes are left out: fitting ones, poorest first, and by node the CPUs that attempts
+  // have left of them.
+  struct Riches {
+    std::int64_t amount = 0;
+    std::int64_t node = 0;
+  };
+  bool tries_again_ = false;
+  std::vector<Riches> riches_;
+  std::vector<std::int64_t> available_;
   std::vector<Run> runs_;
   std::vector<Chosen> chosen_;
 };

@@ -90,9 +90,11 @@ void SlurmPlanner::started(JobIndex index, Seconds now) {
   }
 }
 
-void SlurmPlanner::place(JobIndex index, std::int32_t slurm_partition, std::vector<NodeRow> rows) {
+void SlurmPlanner::place(JobIndex index, std::int32_t slurm_partition, bool whole,
+                         std::vector<NodeRow> rows) {
   slurm().make_room(static_cast<std::size_t>(index) + 1);
   take_limits(index);
+  slurm().record(index).whole = whole;
   slurm().runs(index, slurm_partition, std::move(rows), job(index).start);
 }
 
@@ -101,7 +103,14 @@ void SlurmPlanner::runs_already(JobIndex index, Seconds /*now*/) {
   if (static_cast<std::size_t>(index) < placed_.size() &&
       placed_[static_cast<std::size_t>(index)].slurm_partition >= 0) {
     Placed& placed = placed_[static_cast<std::size_t>(index)];
-    place(index, placed.slurm_partition, std::move(placed.rows));
+    // Nobody says what it asked for. Whoever has all of several CPUs is taken to have wanted them.
+    const NodeTable& table = slurm().table();
+    const bool whole =
+        std::all_of(placed.rows.begin(), placed.rows.end(), [&table](const NodeRow& row) {
+          const Resources& node = table.group(table.group_of(row.node)).node;
+          return node.cpus > 1 && row.of_each == node;
+        });
+    place(index, placed.slurm_partition, whole, std::move(placed.rows));
     return;
   }
   slurm().make_room(static_cast<std::size_t>(index) + 1);
@@ -109,7 +118,7 @@ void SlurmPlanner::runs_already(JobIndex index, Seconds /*now*/) {
   for (const Wish& wish : slurm().wishes(index)) {
     chooser.begin(wish, *wish.nodes);
     if (auto rows = chooser.choose()) {
-      place(index, wish.slurm_partition, std::move(*rows));
+      place(index, wish.slurm_partition, wish.whole, std::move(*rows));
       return;
     }
   }
@@ -185,9 +194,9 @@ void SlurmPlanner::reached(Seconds now) {
 void SlurmPlanner::catch_up(Seconds until) {
   SlurmClock& clock = state_.clock;
   while (true) {
-    if (slurm().waiting() == 0) clock.skip_full_runs(until);
-    const Seconds next =
-        std::max(std::min(clock.next_main(), clock.next_backfill()), state_.caught_up);
+    if (slurm().waiting() == 0) clock.skip_full_runs(std::min(until, state_.next_moment));
+    const Seconds next = std::max(
+        std::min({clock.next_main(), clock.next_backfill(), state_.next_moment}), state_.caught_up);
     if (next >= until) break;
     state_.caught_up = next;
     if (clock.wakes_with_seconds()) wake(next, nullptr);

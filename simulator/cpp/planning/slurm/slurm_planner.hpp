@@ -107,7 +107,7 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   void run_main(Seconds now, Pass* pass);
   void run_backfill(Seconds now, Pass* pass);
   void take_up(JobIndex index, Seconds now);
-  void place(JobIndex index, std::int32_t slurm_partition, std::vector<NodeRow> rows);
+  void place(JobIndex index, std::int32_t slurm_partition, bool whole, std::vector<NodeRow> rows);
   Seconds patience() const;
 
   struct Placed {

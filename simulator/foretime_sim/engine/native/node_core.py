@@ -80,6 +80,7 @@ def core_request(request: Request) -> _core.ResourceRequest:
                 _core.Closure(closure.start, closure.end, list(closure.node_groups))
                 for closure in choice.closures
             ],
+            groups_by_size=list(choice.groups_by_size),
         )
         for choice in request.choices
     ]

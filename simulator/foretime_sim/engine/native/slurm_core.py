@@ -136,7 +136,7 @@ def describe_for_slurm(core: _core.Engine, workload: Workload, site: SlurmSite) 
     InputError
         If a job could never run, or names what the site has not.
     """
-    fitted = fit_requests(workload)
+    fitted = fit_requests(workload, site.reservations)
     check_all_fit(workload, fitted)
     for request in fitted.requests:
         core.add_request(core_request(request))

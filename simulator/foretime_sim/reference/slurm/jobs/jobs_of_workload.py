@@ -76,14 +76,6 @@ def slurm_jobs(workload: Workload, site: SlurmSite, site_jobs: SiteJobs) -> list
         names = tuple(
             site.machine.slurm_partitions[choice.slurm_partition].name for choice in request.choices
         )
-        wide = fit_request(
-            site.machine,
-            replace(asked, reservation=reservation, gpus_per_node=None),
-            processors,
-            requested,
-            site.reservations,
-        )
-        groups = {choice.slurm_partition: choice.node_groups for choice in wide.choices}
         licenses = licenses_of(_label(site_jobs.licenses, index))
         for name, count in licenses.items():
             if count > site.licenses.get(name, 0):
@@ -113,7 +105,7 @@ def slurm_jobs(workload: Workload, site: SlurmSite, site_jobs: SiteJobs) -> list
                 array_most_running=_number(site_jobs.array_most_running, index, 0),
                 after=None if after < 0 else after,
                 after_end=_number(site_jobs.after_what, index, After.END) == After.END,
-                node_groups=tuple(groups[choice.slurm_partition] for choice in request.choices),
+                node_groups=tuple(choice.groups_by_size for choice in request.choices),
                 memory_per_node_mib=tuple(
                     site.rules_of(name).default_memory_per_node_mib for name in names
                 ),
