@@ -18,7 +18,8 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS, VERSIONS
+from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS
+from tests.support.slurm.loop_settings import VERSIONS
 from tests.support.workloads.small_workloads import workloads as flat_workloads
 
 
