@@ -85,6 +85,9 @@ def from_conf(text: str, source: str, output: SiteOutput) -> None:
             sets[words.pop("nodeset")] = [words.get("feature", ""), words.get("nodes", "")]
         elif kind in _NAMES:
             settings[_NAMES[kind]] = value
+    for what, found in (("NodeName", nodes), ("PartitionName", partitions)):
+        if not found:
+            raise InputError(f"{source}: it has no line {what}=; is it cut off? Save it again")
     # slurmctld has them by name, whatever their order in the file.
     nodes = {name: nodes[name] for name in sorted(nodes, key=by_number)}
     for name, words in partitions.items():

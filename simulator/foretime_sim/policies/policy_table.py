@@ -43,6 +43,7 @@ from foretime_sim.policies.policy_values import (
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.site_file import read_site
+from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 
 SLACK_KEYS = ("slack_factor", "average_wait_s", "insertion_order", "slack_weights", "overruns")
 _SLACK = SlackSettings()
@@ -62,7 +63,7 @@ class PolicyTable(BaseModel):
     site: str = Field(
         default="",
         description="A site's file (`foretime site import`): its scheduler, on its nodes, takes "
-        "the place of order and backfill; from the current folder, or a campaign's own.",
+        "the place of order and backfill; from the current folder. Not in campaigns.",
     )
     backfill: BackfillName = Field(
         default="easy",
@@ -177,7 +178,7 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     (<Order.SJF: 'sjf'>, 'conservative')
     """
     given = {key: value for key, value in values.items() if value is not None}
-    if given.get("site"):
+    if "site" in given:
         return _policy_of_site(given, folder)
     if given.get("guard_s") == OFF:  # with all that belongs to it
         given = {key: value for key, value in given.items() if not key.startswith("guard_")}
@@ -197,13 +198,19 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
 
 def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
     """Give the policy of a site's scheduler."""
+    if not given["site"]:
+        raise InputError("site is empty: name a site's file, or leave it out")
     said = {key: value for key, value in given.items() if value != OFF}
     if other := next((key for key in said if key != "site"), None):
         raise InputError(
             f"{other} is {said[other]}: a site's scheduler goes by the site alone: leave {other}"
             " out, or the site"
         )
-    site = read_site((folder or Path()) / said["site"])
+    path = (folder or Path()) / said["site"]
+    site = read_site(path)
+    refusal = unmodelled_refusal(site)
+    if refusal is not None:
+        raise InputError(f"{path}: {refusal}")
     return Policy(backfill=Slurm(site))
 
 

@@ -98,7 +98,8 @@ def assumptions(site: SlurmSite) -> tuple[str, ...]:
     release = f"{site.version[0]}.{site.version[1]:02}"
     said = [f"Scheduled as by Slurm {release}: first submitted first, {loops}."]
     if left_out := (*_not_in_the_engine(site), *site.not_modelled):
-        said.append(f"Of the site is left out: {'; '.join(left_out)}.")
+        words = "; ".join(each.removesuffix(".") for each in left_out)
+        said.append(f"Of the site is left out: {words}.")
     return tuple(said)
 
 

@@ -38,7 +38,7 @@ from foretime_sim.sites.slurm_switches import Switch
 Named = TypeVar("Named")
 
 _HEAD = """\
-# A site and what its scheduler goes by, for `foretime replay`, `simulate` and `campaign` (--site).
+# A site and what its scheduler goes by, for `foretime replay` and `simulate` (--site).
 # Change it to ask "what if"; `foretime site check` says whether it holds together. What is left out
 # has Slurm's default. Times are texts, [D-]HH:MM:SS, memory is in MiB."""
 _SLURM = """\

@@ -118,3 +118,8 @@ def test_a_fault_is_named(tmp_path: Path, fault: str) -> None:
     line, said = FAULTS[fault]
     with pytest.raises(InputError, match=said):
         site_of(tmp_path, MICRO + line)
+
+
+def test_a_file_that_ends_before_its_partitions_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"slurm\.conf: it has no line PartitionName=; is it cut"):
+        site_of(tmp_path, MICRO[: MICRO.index("PartitionName")])

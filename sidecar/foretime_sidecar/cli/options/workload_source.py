@@ -112,7 +112,7 @@ class WorkloadSource:
             raise InputError("--site has a machine: leave --machine and --processors out")
         workload, notes = self._sized(max(site.machine.cpus for site in self.sites))._read()
         fitting = that_fit_on_all(self.sites, workload)
-        said = tuple(sentence for site in self.sites for sentence in assumptions(site))
+        said = dict.fromkeys(sentence for site in self.sites for sentence in assumptions(site))
         return fitting, (*notes, *fitting.notes[len(workload.notes) :], *said)
 
     def _sized(self, processors: int) -> WorkloadSource:

@@ -154,17 +154,20 @@ def _policy(
 
     The options' values come over the file's, and these over the mechanism's.
     """
-    if chosen.scheduler == "slurm" and chosen.site is None:
+    named = {} if chosen.policy is None else read_policy(chosen.policy)
+    said = named | chosen.values | details.values
+    if chosen.scheduler == "policy" and chosen.site is not None:
+        raise InputError("--scheduler policy: --site has a scheduler: leave one of them out")
+    if "site" in said:
+        return policy_of(said)
+    if chosen.scheduler == "slurm":
         if not (chosen.policy or chosen.values or details.values or details.reservations):
             return None
         raise InputError(
             "--scheduler slurm: it goes by a site alone; leave --policy, --order, --backfill and"
             " their settings out, or give --scheduler policy"
         )
-    if chosen.site is not None:
-        return policy_of(chosen.values | details.values)
-    named = {} if chosen.policy is None else read_policy(chosen.policy)
-    values = mechanism.policy_values | named | chosen.values | details.values
+    values = mechanism.policy_values | said
     if "guard_s" not in values:
         unguarded = {key: value for key, value in values.items() if key not in _OF_THE_GUARD}
         if policy_of(unguarded).backfill.head_only:
@@ -194,7 +197,8 @@ def _said_of_policy(
 ) -> dict[str, str]:
     """Say by which policy it was run, for the report."""
     if site_of(policy) is not None:
-        return {"scheduler": "slurm" if chosen.site is None else f"slurm ({chosen.site})"}
+        file = chosen.site or chosen.policy
+        return {"scheduler": "slurm" if file is None else f"slurm ({file})"}
     said = {} if chosen.policy is None else {"policy": chosen.policy}
     said |= {"order": policy.order_name, "backfill": str(policy.backfill)}
     settings = policy.backfill.shown.items()

@@ -1,0 +1,96 @@
+"""``foretime simulate`` and ``replay`` of a site's scheduler: by --site and by a policy file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., tuple[int, str, str]]
+SITE = """\
+version = "26.05"
+{more}
+[node_groups.cpu]
+nodes = {nodes}
+cpus = 4
+[partitions.main]
+node_groups = ["cpu"]
+Default = true
+"""
+PREEMPTING = '[slurm]\nPreemptType = "preempt/partition_prio"\nPreemptMode = "REQUEUE"'
+MADE = ("--generate", "lublin2003", "--jobs", "60")
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sites, one that is refused, and policies that name them, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    texts = {
+        "site.toml": SITE.format(more="", nodes=64),
+        "more.toml": SITE.format(more="", nodes=96),
+        "preempting.toml": SITE.format(more=PREEMPTING, nodes=64),
+        "policy.toml": 'site = "site.toml"\n',
+        "refused.toml": 'site = "preempting.toml"\n',
+        "empty.toml": 'site = ""\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+
+
+@pytest.fixture
+def answer(run: Run) -> Callable[..., dict[str, Any]]:
+    def call(*options: str) -> dict[str, Any]:
+        code, out, err = run(*options, "--json")
+        assert (code, err) == (0, "")
+        document: dict[str, Any] = json.loads(out)
+        return document
+
+    return call
+
+
+def test_sites_are_compared_on_the_same_jobs(answer: Callable[..., dict[str, Any]]) -> None:
+    found = answer("simulate", *MADE, "--site", "site.toml,more.toml")
+    assert [policy["name"] for policy in found["policies"]] == ["site", "more"]
+    notes = [note for note in found["workload"]["notes"] if "Scheduled as by Slurm" in note]
+    assert len(notes) == 1
+
+
+def test_a_replay_takes_a_site_from_a_policy_file(answer: Callable[..., dict[str, Any]]) -> None:
+    common = ("replay", *MADE, "--warm-up", "0")
+    by_option = answer(*common, "--site", "site.toml")
+    for options in ((), ("--scheduler", "slurm"), ("--scheduler", "policy")):
+        by_file = answer(*common, "--policy", "policy.toml", *options)
+        assert by_file["options"]["scheduler"] == "slurm (policy.toml)"
+        assert by_file["metrics"] == by_option["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "said"),
+    [
+        ("simulate", "--site preempting.toml", "preempting.toml: PreemptType=preempt/partition_p"),
+        ("replay", "--site preempting.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
+        ("replay", "--policy refused.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
+        ("simulate", "--policy empty.toml", "empty.toml: site is empty: name a site's file, or le"),
+        ("replay", "--scheduler policy --site site.toml", "--scheduler policy: --site has a sched"),
+        ("replay", "--policy easy --site site.toml", "order is fcfs: a site's scheduler goes by"),
+        ("simulate", "--site site.toml --order sjf", "order is sjf: a site's scheduler goes by th"),
+        (
+            "simulate",
+            "--site site.toml --processors 9",
+            "--site has a machine: leave --machine and",
+        ),
+        ("simulate", "--site site.toml,", "there is an empty name; leave it out"),
+        ("simulate", "--site gone.toml", "gone.toml: there is no such file"),
+        ("replay", "--site .", "is a folder; name a site.toml"),
+    ],
+)
+def test_what_can_not_be_run_is_said_in_a_line(
+    run: Run, command: str, options: str, said: str
+) -> None:
+    code, out, err = run(command, *MADE, *options.split())
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
