@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.logs.pbs_records import parse_pbs_duration, project_of, requested_processors
+from foretime_sim.files.pbs_durations import parse_pbs_duration
+from foretime_sim.logs.pbs_records import project_of, requested_processors
 
 from foretime_sidecar.job_options.batch_script import Directive
 from foretime_sidecar.job_options.begin_time import parse_pbs_begin

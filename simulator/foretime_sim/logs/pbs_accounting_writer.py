@@ -14,8 +14,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.files.compressed_files import write_text
+from foretime_sim.files.pbs_durations import format_pbs_duration
 from foretime_sim.logs.pbs_day_log import Stamps
-from foretime_sim.logs.pbs_records import EXIT_OF_ENDING, format_pbs_duration
+from foretime_sim.logs.pbs_records import EXIT_OF_ENDING
 from foretime_sim.workloads.workload import Workload
 
 SERVER = "pbs"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.files.durations import MAX_SECONDS
+from foretime_sim.files.pbs_durations import parse_pbs_duration
 from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 
 STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d)", re.ASCII)
@@ -102,32 +103,6 @@ def fields_of(message: str) -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=65_536)
-def parse_pbs_duration(word: str) -> int:
-    """Give the seconds of ``[[D:]HH:]MM:SS`` or ``SS``, with or without a fraction.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these, or too long.
-    """
-    parts = word.partition(".")[0].split(":")
-    if len(parts) > 4 or not all(
-        part.isascii() and part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts
-    ):
-        raise ValueError(f"{word!r} is no duration like 12:30:00 or 45000")
-    seconds = 0
-    for factor, part in zip((1, 60, 3600, 86400), reversed(parts), strict=False):
-        seconds += factor * int(part)
-    if seconds > MAX_SECONDS:
-        raise ValueError(f"{word!r} is too long (at most {MAX_SECONDS:,} s)")
-    return seconds
-
-
-def format_pbs_duration(seconds: int) -> str:
-    """Write a duration as PBS does, ``HH:MM:SS`` with as many hours as it takes."""
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
 def processors_of_chunks(chunks: str, key: str) -> int:
     """Count the processors of a ``select`` (key "ncpus") or of TORQUE's ``nodes`` (key "ppn").
 

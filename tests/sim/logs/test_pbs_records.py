@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from foretime_estimators.jobs.jobs import Ending
+from foretime_sim.files.pbs_durations import format_pbs_duration, parse_pbs_duration
 from foretime_sim.logs.pbs_records import (
     EXIT_OF_ENDING,
     JobFollower,
@@ -13,9 +14,7 @@ from foretime_sim.logs.pbs_records import (
     ended_job,
     ending_of_exit,
     fields_of,
-    format_pbs_duration,
     parse_line,
-    parse_pbs_duration,
     processors_of_chunks,
     project_of,
     requested_processors,

@@ -8,18 +8,18 @@ from __future__ import annotations
 import calendar
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.files.durations import MAX_SECONDS
+from foretime_sim.files.pbs_durations import parse_pbs_duration
 from foretime_sim.logs.pbs_records import (
     EndedJob,
     array_of,
     ending_of_exit,
     is_reservation_queue,
-    parse_pbs_duration,
     project_of,
     requested_processors,
 )
@@ -370,7 +370,17 @@ def parse_processors(text: str) -> int:
 
 
 _ASSIGNMENT = re.compile(r"\s*([\w.]+)\s*=\s*(.*)", re.ASCII)
-_OVER = ("RESV_UNCONFIRMED", "RESV_FINISHED", "RESV_DELETED", "RESV_BEING_DELETED")
+RESERVATIONS_OVER = ("RESV_UNCONFIRMED", "RESV_FINISHED", "RESV_DELETED", "RESV_BEING_DELETED")
+"""States of reservations that are over, or that nobody has agreed to."""
+
+
+def reservation_values(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Give names and attributes of reservations, as ``pbs_rstat -f`` prints them."""
+    for block in re.split(r"(?m)^(?=Resv ID:)", text):
+        if block.startswith("Resv ID:"):
+            name = block.splitlines()[0].partition(":")[2].strip()
+            lines = map(_ASSIGNMENT.fullmatch, block.splitlines())
+            yield name, {m[1]: m[2].strip() for m in lines if m}
 
 
 def parse_reservations(text: str) -> list[Reservation]:
@@ -382,12 +392,8 @@ def parse_reservations(text: str) -> list[Reservation]:
         If a reservation lacks its times.
     """
     reservations = []
-    for block in re.split(r"(?m)^(?=Resv ID:)", text):
-        if not block.startswith("Resv ID:"):
-            continue
-        name = block.splitlines()[0].partition(":")[2].strip()
-        values = {m[1]: m[2].strip() for m in map(_ASSIGNMENT.fullmatch, block.splitlines()) if m}
-        if values.get("reserve_state") in _OVER:
+    for name, values in reservation_values(text):
+        if values.get("reserve_state") in RESERVATIONS_OVER:
             continue
         try:
             start_time, end_time = _moment(values["reserve_start"]), _moment(values["reserve_end"])

@@ -20,6 +20,7 @@ from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 
+from foretime_sim.files.pbs_durations import parse_pbs_duration
 from foretime_sim.logs.pbs_accounting_writer import (
     SERVER,
     ended_message,
@@ -29,7 +30,6 @@ from foretime_sim.logs.pbs_accounting_writer import (
     started_message,
 )
 from foretime_sim.logs.pbs_day_log import DayLog, Stamps
-from foretime_sim.logs.pbs_records import parse_pbs_duration
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mock_scheduler import MockScheduler, Phase
 from foretime_sim.mocks.pbs.hook import PbsReply, fatal, refusal

@@ -10,13 +10,9 @@ from typing import Any, Protocol
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 
+from foretime_sim.files.pbs_durations import format_pbs_duration, parse_pbs_duration
 from foretime_sim.logs.pbs_accounting_writer import SERVER
-from foretime_sim.logs.pbs_records import (
-    EXIT_OF_ENDING,
-    array_of,
-    format_pbs_duration,
-    parse_pbs_duration,
-)
+from foretime_sim.logs.pbs_records import EXIT_OF_ENDING, array_of
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mock_scheduler import Phase
 from foretime_sim.mocks.pbs.pbs_job import PbsJob
