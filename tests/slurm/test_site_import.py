@@ -31,7 +31,9 @@ def imported(*options: str, output: Path) -> SlurmSite:
     result = CliRunner().invoke(app, ["site", "import", *options, "--output", str(output)])
     assert result.exit_code == 0, result.output
     assert f"Written to {output}." in result.output
-    return read_site(output)
+    site = read_site(output)
+    assert isinstance(site, SlurmSite)
+    return site
 
 
 def without_moments(site: SlurmSite) -> SlurmSite:

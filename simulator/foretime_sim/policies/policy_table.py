@@ -42,6 +42,7 @@ from foretime_sim.policies.policy_values import (
 )
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.sites.site_file import read_site
 from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 
@@ -208,6 +209,8 @@ def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
         )
     path = (folder or Path()) / said["site"]
     site = read_site(path)
+    if isinstance(site, PbsSite):
+        raise InputError(f"{path}: a site under PBS can't be simulated yet")
     refusal = unmodelled_refusal(site)
     if refusal is not None:
         raise InputError(f"{path}: {refusal}")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.near_names import nearest
+from foretime_sim.files.toml_keys import table_name
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.sites.pbs_limits import PbsLimits
 from foretime_sim.sites.pbs_scheduler import PbsScheduler
+from foretime_sim.sites.site_names import check_no_circle, check_once, check_there
 
 _MIB = 2**20
+_ABOVE_ALL = ("root", "unknown")  # groups of the fair-share tree that are always there
+OWN_NAME = ("host", "vnode")
+"""Labels that are a host's own name where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class PbsHost:
     resources
         What is counted: ``ncpus``, ``mem`` (bytes), ``ngpus``, the site's own.
     labels
-        What is compared: ``arch``, ``host``, booleans as ``True`` or ``False``.
+        What is compared: ``arch``, booleans as ``True`` or ``False``. ``host`` and ``vnode`` are
+        the host's own name where nothing else is said.
     priority
         For ``sort_priority``.
     queue
@@ -36,8 +41,9 @@ class PbsHost:
     Examples
     --------
     >>> from foretime_sim.sites.pbs_site import PbsHost
-    >>> PbsHost("n1", {"ncpus": 32, "mem": 128 * 2**30}).resources["ncpus"]
-    32
+    >>> host = PbsHost("n1", {"ncpus": 32, "mem": 128 * 2**30})
+    >>> host.resources["ncpus"], host.labels["vnode"]
+    (32, 'n1')
     """
 
     name: str
@@ -45,6 +51,28 @@ class PbsHost:
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = 0
     queue: str | None = None
+
+    def __post_init__(self) -> None:
+        labels = {**dict.fromkeys(OWN_NAME, self.name), **self.labels}
+        object.__setattr__(self, "labels", labels)
+
+    @property
+    def own_labels(self) -> dict[str, str]:
+        """Give the labels that say more than its name."""
+        return {
+            label: value
+            for label, value in self.labels.items()
+            if not (label in OWN_NAME and value == self.name)
+        }
+
+    def is_like(self, other: PbsHost) -> bool:
+        """Whether it differs from another in nothing but the name."""
+        return (self.resources, self.own_labels, self.priority, self.queue) == (
+            other.resources,
+            other.own_labels,
+            other.priority,
+            other.queue,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,29 +261,41 @@ class PbsSite:
     not_modelled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for what, names in (
-            ("host", [host.name for host in self.hosts]),
-            ("queue", [queue.name for queue in self.queues]),
-            ("entity of resource_group", [group.name for group in self.share_groups]),
-        ):
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise InputError(f"the {what} {twice[0]!r} is there twice: leave one of them")
-        if not self.hosts or not self.queues:
+        hosts = [host.name for host in self.hosts]
+        queues = [queue.name for queue in self.queues]
+        check_once("[[hosts]]", "host", hosts)
+        check_once("[queues]", "queue", queues)
+        check_once("[resource_group]", "group", (group.name for group in self.share_groups))
+        check_once("[reservations]", "reservation", (each.name for each in self.reservations))
+        if not hosts or not queues:
             raise InputError("a site of PBS needs at least one host and one execution queue")
-        known = {"root", *(group.name for group in self.share_groups)}
-        for group in self.share_groups:
-            if group.parent not in known:
-                raise InputError(
-                    f"resource_group: {group.name}: there is no parent"
-                    f" {group.parent!r}{nearest(group.parent, known)}"
-                )
+        known = frozenset(hosts)
         for host in self.hosts:
             if host.queue is not None:
-                self.queue(host.queue)
-        for reservation in self.reservations:
-            for name in reservation.hosts:
-                if all(host.name != name for host in self.hosts):
-                    raise InputError(f"reservation {reservation.name}: there is no host {name!r}")
+                check_there(f"[[hosts]] {host.name}: queue", host.queue, queues, "queue")
+        self._check_share_tree()
+        for each in self.reservations:
+            where = f"[{table_name('reservations', each.name)}]"
+            for name in each.hosts:
+                check_there(f"{where}: hosts", name, known, "host")
+            if each.end <= each.start:
+                raise InputError(f"{where}: its end is not after its start: mend one of them")
+        for begins, ends in self.dedicated_time:
+            if ends <= begins:
+                raise InputError(
+                    f"dedicated_time: the end {ends} is not after the start {begins}: mend one of"
+                    " them"
+                )
+
+    def _check_share_tree(self) -> None:
+        parents = {group.name: group.parent for group in self.share_groups}
+        groups = [*_ABOVE_ALL, *parents]
+        for name, parent in parents.items():
+            where = f"[{table_name('resource_group', name)}]"
+            if name in _ABOVE_ALL:
+                raise InputError(f"{where}: PBS has this group by itself: leave it out")
+            check_there(f"{where}: parent", parent, groups, "group")
+        check_no_circle("resource_group", "parent", parents)
 
     def queue(self, name: str) -> PbsQueue:
         """Give a queue by name.
@@ -273,15 +313,27 @@ class PbsSite:
 
     @property
     def machine(self) -> Machine:
-        """Give hosts and queues as the machine of a workload: alike neighbours are a group."""
+        """Give hosts and queues as the machine of a workload: alike neighbours are a group.
 
-        def alike(host: PbsHost) -> tuple[object, ...]:
-            return (sorted(host.resources.items()), sorted(host.labels.items()), host.queue)
+        Hosts without CPUs, and those that no queue may use, are no part of it.
 
-        able = [host for host in self.hosts if host.resources.get("ncpus", 0) > 0]
-        groups, owners = [], []
-        for _, same in groupby(able, key=lambda host: str(alike(host))):
-            hosts = list(same)
+        Raises
+        ------
+        InputError
+            If no host is left, or a name is none for a machine.
+        """
+        owned = {host.queue for host in self.hosts if host.queue is not None}
+        shared = any(queue.name not in owned for queue in self.queues)
+        able = [
+            host
+            for host in self.hosts
+            if host.resources.get("ncpus", 0) > 0 and (shared or host.queue is not None)
+        ]
+        if not able:
+            raise InputError("[[hosts]]: no queue has a host with ncpus: nothing can run")
+        groups: list[NodeGroup] = []
+        owners = []
+        for hosts in alike_neighbours(able):
             resources = hosts[0].resources
             groups.append(
                 NodeGroup(
@@ -293,7 +345,6 @@ class PbsSite:
                 )
             )
             owners.append(hosts[0].queue)
-        owned = {owner for owner in owners if owner is not None}
         queues = []
         for queue in self.queues:
             mine = queue.name if queue.name in owned else None
@@ -307,3 +358,15 @@ class PbsSite:
                     SlurmPartition(queue.name, names, max_time_s=longest, default=default)
                 )
         return Machine(tuple(groups), tuple(queues))
+
+
+def alike_neighbours(hosts: Iterable[PbsHost]) -> Iterator[list[PbsHost]]:
+    """Give hosts in their order, those together that follow each other and are alike."""
+    together: list[PbsHost] = []
+    for host in hosts:
+        if together and not together[0].is_like(host):
+            yield together
+            together = []
+        together.append(host)
+    if together:
+        yield together

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.files.near_names import nearest
 from foretime_sim.files.toml_keys import table_name
+from foretime_sim.sites.site_names import check_no_circle, check_there
 from foretime_sim.sites.slurm_limits import Association
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.sites.slurm_switches import in_a_circle
@@ -37,9 +37,7 @@ def check_site(site: SlurmSite) -> None:
 
 def _there(where: str, key: str, names: Iterable[str], known: Collection[str], what: str) -> None:
     for name in names:
-        if name not in known:
-            there = nearest(name, known) if known else "; there are none"
-            raise InputError(f"{where}: {key}: there is no {what} {name!r}{there}")
+        check_there(f"{where}: {key}", name, known, what)
 
 
 def _check_qos(site: SlurmSite) -> None:
@@ -82,16 +80,7 @@ def _check_accounts(site: SlurmSite) -> None:
     for account, parent in parents.items():
         where = f"[{table_name('accounts', account)}]"
         _there(where, "Parent", [parent] if parent else [], parents, "account")
-    for account in parents:
-        seen = [account]
-        while (above := parents[seen[-1]]) is not None:
-            if above in seen:
-                circle = " -> ".join([*seen[seen.index(above) :], above])
-                raise InputError(
-                    f"[{table_name('accounts', account)}]: Parent: {circle} is a circle: let the"
-                    " highest of them have the parent root"
-                )
-            seen.append(above)
+    check_no_circle("accounts", "Parent", parents)
 
 
 def _check_users(site: SlurmSite) -> None:

@@ -225,35 +225,51 @@ RULES_KEYS = {
 }
 """Keys of ``[partitions.NAME]`` that are `PartitionRules`'."""
 
+
+def _keys(kind: Kind, meaning: str, **attributes: str) -> dict[str, Key]:
+    """Give keys of one kind, each with its attribute."""
+    return {name: Key(attribute, kind, meaning) for name, attribute in attributes.items()}
+
+
 _GROUP_LIMITS = {
-    "GrpJobs": Key("grp_jobs", COUNT, "jobs"),
-    "GrpSubmitJobs": Key("grp_submit_jobs", COUNT, "jobs"),
-    "GrpTRES": Key("grp_tres", TRES, "counts by kind"),
-    "GrpTRESMins": Key("grp_tres_mins", TRES, "minutes by kind"),
-    "GrpTRESRunMins": Key("grp_tres_run_mins", TRES, "minutes by kind"),
-    "GrpWall": Key("grp_wall_s", CLOCK, "time"),
-    "MaxTRESPerJob": Key("max_tres_per_job", TRES, "counts by kind"),
-    "MaxTRESPerNode": Key("max_tres_per_node", TRES, "counts by kind"),
-    "MaxTRESMinsPerJob": Key("max_tres_mins_per_job", TRES, "minutes by kind"),
-    "MaxWall": Key("max_wall_s", CLOCK, "time"),
+    **_keys(COUNT, "jobs", GrpJobs="grp_jobs", GrpSubmitJobs="grp_submit_jobs"),
+    **_keys(TRES, "counts by kind", GrpTRES="grp_tres"),
+    **_keys(TRES, "minutes by kind", GrpTRESMins="grp_tres_mins"),
+    **_keys(TRES, "minutes by kind", GrpTRESRunMins="grp_tres_run_mins"),
+    **_keys(CLOCK, "time", GrpWall="grp_wall_s"),
+    **_keys(TRES, "counts by kind", MaxTRESPerJob="max_tres_per_job"),
+    **_keys(TRES, "counts by kind", MaxTRESPerNode="max_tres_per_node"),
+    **_keys(TRES, "minutes by kind", MaxTRESMinsPerJob="max_tres_mins_per_job"),
+    **_keys(CLOCK, "time", MaxWall="max_wall_s"),
 }
 ASSOCIATION_LIMITS = {
     **_GROUP_LIMITS,
-    "MaxJobs": Key("max_jobs", COUNT, "jobs"),
-    "MaxSubmitJobs": Key("max_submit_jobs", COUNT, "jobs"),
+    **_keys(COUNT, "jobs", MaxJobs="max_jobs", MaxSubmitJobs="max_submit_jobs"),
 }
 """Limits in ``[accounts.NAME]`` and ``[[associations]]``."""
 QOS_LIMITS = {
     **_GROUP_LIMITS,
-    "MaxJobsPerUser": Key("max_jobs", COUNT, "jobs"),
-    "MaxSubmitJobsPerUser": Key("max_submit_jobs", COUNT, "jobs"),
-    "MaxJobsPerAccount": Key("max_jobs_per_account", COUNT, "jobs"),
-    "MaxSubmitJobsPerAccount": Key("max_submit_jobs_per_account", COUNT, "jobs"),
-    "MaxTRESPerUser": Key("max_tres_per_user", TRES, "counts by kind"),
-    "MaxTRESPerAccount": Key("max_tres_per_account", TRES, "counts by kind"),
-    "MaxTRESRunMinsPerUser": Key("max_tres_run_mins_per_user", TRES, "minutes by kind"),
-    "MaxTRESRunMinsPerAccount": Key("max_tres_run_mins_per_account", TRES, "minutes by kind"),
-    "MinTRESPerJob": Key("min_tres_per_job", TRES, "counts by kind"),
+    **_keys(
+        COUNT,
+        "jobs",
+        MaxJobsPerUser="max_jobs",
+        MaxSubmitJobsPerUser="max_submit_jobs",
+        MaxJobsPerAccount="max_jobs_per_account",
+        MaxSubmitJobsPerAccount="max_submit_jobs_per_account",
+    ),
+    **_keys(
+        TRES,
+        "counts by kind",
+        MaxTRESPerUser="max_tres_per_user",
+        MaxTRESPerAccount="max_tres_per_account",
+    ),
+    **_keys(
+        TRES,
+        "minutes by kind",
+        MaxTRESRunMinsPerUser="max_tres_run_mins_per_user",
+        MaxTRESRunMinsPerAccount="max_tres_run_mins_per_account",
+    ),
+    **_keys(TRES, "counts by kind", MinTRESPerJob="min_tres_per_job"),
 }
 """Limits in ``[qos.NAME]``."""
 

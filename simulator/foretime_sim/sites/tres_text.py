@@ -1,4 +1,7 @@
-"""Counts and weights of TRES as Slurm writes them: ``cpu=512,mem=4T,gres/gpu=8``."""
+"""Counts and weights of TRES as Slurm writes them: ``cpu=512,mem=4T,gres/gpu=8``.
+
+What can't be read raises ValueError, which says what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,6 @@ Value = TypeVar("Value", int, float)
 
 def parse_tres(text: str) -> dict[str, int]:
     """Read counts by kind; memory in MiB, what is unlimited (-1) left out.
-
-    Raises
-    ------
-    ValueError
-        Saying what is wrong.
 
     Examples
     --------
@@ -44,11 +42,6 @@ def parse_weights(text: str) -> dict[str, float]:
 
     As ``slurm_get_tres_weight_array`` in Slurm's slurm_protocol_api.c.
 
-    Raises
-    ------
-    ValueError
-        Saying what is wrong.
-
     Examples
     --------
     >>> from foretime_sim.sites.tres_text import parse_weights
@@ -60,11 +53,6 @@ def parse_weights(text: str) -> dict[str, float]:
 
 def parse_amounts(text: str) -> dict[str, float]:
     """Read amounts by kind, with fractions; memory in MiB.
-
-    Raises
-    ------
-    ValueError
-        Saying what is wrong.
 
     Examples
     --------

@@ -1,14 +1,9 @@
-"""Amounts of resources as PBS writes them: counts, sizes and times."""
+"""Amounts of resources in what PBS prints."""
 
 from __future__ import annotations
 
-import re
-
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.logs.pbs_records import parse_pbs_duration
-
-_SIZE = re.compile(r"(\d+)([kmgtpe]?)([bw])", re.IGNORECASE)
-_WORD_BYTES = 8
+from foretime_sim.sites import pbs_amounts
 
 
 def parse_amount(word: str, where: str) -> int:
@@ -17,28 +12,35 @@ def parse_amount(word: str, where: str) -> int:
     Raises
     ------
     InputError
-        If it is none of them.
+        Naming the place, if it is none of them.
     """
-    size = _SIZE.fullmatch(word)
-    if size is not None:
-        factor = 1024 ** ("kmgtpe".index(size[2].lower()) + 1 if size[2] else 0)
-        unit = _WORD_BYTES if size[3].lower() == "w" else 1
-        return int(size[1]) * int(factor) * unit
     try:
-        if ":" in word:
-            return parse_pbs_duration(word)
-        return int(float(word))
-    except (ValueError, OverflowError, InputError):
-        raise InputError(
-            f"{where}: {word!r} is no amount: give a number, a size such as 16gb or a time such as"
-            " 01:30:00"
-        ) from None
+        return pbs_amounts.parse_amount(word)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def parse_whole_number(word: str, where: str) -> int:
+    """Read a number that may be negative, such as a priority.
+
+    Raises
+    ------
+    InputError
+        Naming the place, if it is none.
+    """
+    try:
+        number = int(word)
+    except ValueError:
+        number = pbs_amounts.MOST + 1
+    if abs(number) > pbs_amounts.MOST:
+        raise InputError(f"{where}: {word!r} is no whole number")
+    return number
 
 
 def is_amount(word: str) -> bool:
     """Whether a word is an amount, not a name or a yes or no."""
     try:
-        parse_amount(word, "")
-    except InputError:
+        pbs_amounts.parse_amount(word)
+    except ValueError:
         return False
     return True

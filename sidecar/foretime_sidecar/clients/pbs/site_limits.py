@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.sites.pbs_limit_text import parse_entity_limits
 from foretime_sim.sites.pbs_limits import PbsLimits
 
 from foretime_sidecar.clients.pbs.amounts import parse_amount
 
-_ENTRY = re.compile(r"\s*\[\s*([ougp]):\s*\"?([^\"=\]]+?)\"?\s*=\s*([^\]]+?)\s*\]\s*,?")
 _OLD = {
     "max_user_run": ("max_run", "u:PBS_GENERIC"),
     "max_group_run": ("max_run", "g:PBS_GENERIC"),
@@ -29,26 +28,6 @@ SOFT = (
     "max_group_res_soft",
 )
 """Whose jobs may run, but be preempted."""
-
-
-def parse_entity_limits(text: str, where: str) -> dict[str, int]:
-    """Read ``[u:PBS_GENERIC=5],[o:PBS_ALL=100]``.
-
-    Raises
-    ------
-    InputError
-        Naming the rest that is no such entry.
-    """
-    found, place = {}, 0
-    while place < len(text.rstrip(" ,")):
-        match = _ENTRY.match(text, place)
-        if match is None:
-            raise InputError(
-                f"{where}: {text[place:]!r} is no limit: give such as [u:PBS_GENERIC=5]"
-            )
-        found[f"{match[1]}:{match[2]}"] = parse_amount(match[3], where)
-        place = match.end()
-    return found
 
 
 def parse_limits(attributes: Mapping[str, str], where: str) -> PbsLimits:
@@ -75,7 +54,11 @@ def parse_limits(attributes: Mapping[str, str], where: str) -> PbsLimits:
             kind, who = _OLD[base]
             limits = {who: parse_amount(value, here)}
         elif base in _NEW or base.removesuffix("_res") in _NEW:
-            kind, limits = base, parse_entity_limits(value, here)
+            kind = base
+            try:
+                limits = parse_entity_limits(value)
+            except ValueError as error:
+                raise InputError(f"{here}: {error}") from None
         else:
             continue
         if resource:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from foretime_sim.sites.site_file import parse_site, read_site
+from foretime_sim.sites.slurm_site import SlurmSite
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -53,7 +54,9 @@ def test_a_file_is_written_and_what_is_not_modelled_is_said(
     refused = lines.index("A simulation refuses the site as it is:")
     assert lines[refused + 1].startswith("  - PreemptType=preempt/qos with PreemptMode=REQUEUE is")
     assert lines[-1] == f"Written to {file}."
-    assert read_site(file).qos["high"].priority == 1000
+    site = read_site(file)
+    assert isinstance(site, SlurmSite)
+    assert site.qos["high"].priority == 1000
 
 
 def test_without_output_the_file_is_printed(run: Run, saved: Path) -> None:
@@ -83,8 +86,11 @@ def test_a_file_with_changes_is_not_written_over(run: Run, saved: Path, tmp_path
     assert read_site(file).machine.nodes == 7
 
 
-def test_a_slurm_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
+def test_a_scheduler_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     code, out, err = run("site", "import", "--commands-dir", tmp_path)
+    assert (code, out) == (1, "")
+    assert f"neither scontrol nor qmgr is in {tmp_path}: name the folder" in err
+    code, out, err = run("site", "import", "--commands-dir", tmp_path, "--scheduler", "slurm")
     assert (code, out) == (1, "")
     assert f"can't run {tmp_path}/scontrol" in err
 
@@ -185,5 +191,6 @@ def test_the_documented_file_is_good(repository: Path) -> None:
     block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert block is not None
     site = parse_site(block[1], source="site.md")
+    assert isinstance(site, SlurmSite)
     assert (site.machine.nodes, site.parameters.bf_window) == (440, 7 * 86_400)
     assert site.qos["normal"].limits.max_tres_per_user == {"cpu": 4096}

@@ -1,18 +1,23 @@
-"""A site written as ``site.toml``, with what a person needs to know to change it."""
+"""A site under Slurm written as ``site.toml``, with what a person needs to know to change it."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.files.toml_keys import Key, lines_of, quoted, table_name
+from foretime_sim.files.toml_keys import Key, lines_of, table_name
 from foretime_sim.machines.machine import SlurmPartition
 from foretime_sim.machines.machine_file import group_lines
 from foretime_sim.sites.scheduler_words import word_lines
 from foretime_sim.sites.site_checks import ROOT, check_site, where_of
+from foretime_sim.sites.site_parts import (
+    NOTHING,
+    not_modelled_lines,
+    tables_below,
+    text_of,
+)
 from foretime_sim.sites.site_tables import (
     ACCOUNT_KEYS,
     ASSOCIATION_LIMITS,
@@ -34,8 +39,6 @@ from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from foretime_sim.sites.slurm_switches import Switch
-
-Named = TypeVar("Named")
 
 _HEAD = """\
 # A site and what its scheduler goes by, for `foretime replay` and `simulate` (--site).
@@ -70,12 +73,10 @@ _RESERVATIONS = """\
 _SWITCHES = """\
 # Switches of topology/tree, in their order: groups whose nodes hang on them, or switches below.
 # Without them nodes are chosen by their order."""
-_NOT_MODELLED = """\
-# What of the site is not modelled."""
 
 
-def format_site(site: SlurmSite, remarks: Mapping[str, str] | None = None) -> str:
-    """Write a site as the TOML that `foretime_sim.sites.site_file.parse_site` reads.
+def format_slurm_site(site: SlurmSite, remarks: Mapping[str, str] | None = None) -> str:
+    """Write a site under Slurm as the TOML that `parse_slurm_site` reads.
 
     Accounts come before users; otherwise everything is in the site's own order.
 
@@ -109,23 +110,23 @@ def format_site(site: SlurmSite, remarks: Mapping[str, str] | None = None) -> st
             [_WORDS, "[slurm.SchedulerParameters]", *word_lines(site.parameters)],
             [_PRIORITY, "[priority]", *_priority(site.priority)],
             *_licenses(site.licenses),
-            *_tables(
+            *tables_below(
                 _GROUPS,
                 site.machine.node_groups,
                 lambda group: [*_remark((remarks or {}).get(group.name)), *group_lines(group)],
             ),
             *_partitions(site),
-            *_tables(_QOS, site.qos.values(), _qos),
+            *tables_below(_QOS, site.qos.values(), _qos),
             *_associations(site.associations),
-            *_tables(
+            *tables_below(
                 _RESERVATIONS,
                 site.reservations,
                 lambda each: [
                     f"[{table_name('reservations', each.name)}]",
-                    *lines_of(each, RESERVATION_KEYS, _NOTHING),
+                    *lines_of(each, RESERVATION_KEYS, NOTHING),
                 ],
             ),
-            *_tables(
+            *tables_below(
                 _SWITCHES,
                 site.switches,
                 lambda each: [
@@ -136,7 +137,7 @@ def format_site(site: SlurmSite, remarks: Mapping[str, str] | None = None) -> st
         ]
     except ValueError as error:
         raise InputError(f"the site can't be written: {error}") from None
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    return text_of(blocks)
 
 
 def _remark(text: str | None) -> list[str]:
@@ -146,30 +147,17 @@ def _remark(text: str | None) -> list[str]:
     )
 
 
-class _Nothing:
-    """Has no value that is left out."""
-
-    def __getattr__(self, name: str) -> object:
-        return self
-
-
-_NOTHING = _Nothing()
-
-
 def _first(site: SlurmSite) -> list[str]:
-    lines = lines_of(site, FIRST_KEYS, _NOTHING)
+    lines = lines_of(site, FIRST_KEYS, NOTHING)
     lines.append(f'selection = "{site.machine.selection.value}"')
-    if site.not_modelled:
-        sentences = (f"    {quoted(sentence)}," for sentence in site.not_modelled)
-        lines += ["", _NOT_MODELLED, "not_modelled = [", *sentences, "]"]
-    return lines
+    return [*lines, *not_modelled_lines(site.not_modelled)]
 
 
 def _conf(site: SlurmSite) -> list[str]:
     always = {"SchedulerType": TIMING_KEYS["SchedulerType"]}
     timing = {name: key for name, key in TIMING_KEYS.items() if name not in always}
     return [
-        *lines_of(site.parameters, always, _NOTHING),
+        *lines_of(site.parameters, always, NOTHING),
         *lines_of(site, CONF_KEYS, SlurmSite(site.machine)),
         *lines_of(site.parameters, timing, SlurmParameters()),
     ]
@@ -180,7 +168,7 @@ def _priority(priority: SlurmPriority) -> list[str]:
     lines = []
     for name, key in PRIORITY_KEYS.items():
         told = name == "PriorityType" or name in always
-        lines += lines_of(priority, {name: key}, _NOTHING if told else SlurmPriority())
+        lines += lines_of(priority, {name: key}, NOTHING if told else SlurmPriority())
     return lines
 
 
@@ -189,14 +177,6 @@ def _licenses(licenses: Mapping[str, int]) -> list[list[str]]:
         return []
     lines = [f"{table_name(name)} = {count}" for name, count in licenses.items()]
     return [[_LICENSES, "[licenses]", *lines]]
-
-
-def _tables(
-    remark: str, described: Iterable[Named], write: Callable[[Named], list[str]]
-) -> list[list[str]]:
-    """Write tables of a kind, the first of them below a remark."""
-    blocks = [write(each) for each in described]
-    return [[remark, *blocks[0]], *blocks[1:]] if blocks else []
 
 
 def _partitions(site: SlurmSite) -> list[list[str]]:
@@ -223,7 +203,7 @@ def _associations(associations: Sequence[Association]) -> list[list[str]]:
     if list(associations) != accounts + users:
         first = next(each for each in associations if each.user is not None)
         raise InputError(f"{where_of(first)}: an account comes after it: put all accounts first")
-    return [*_tables(_ACCOUNTS, accounts, _account), *_tables(_USERS, users, _user)]
+    return [*tables_below(_ACCOUNTS, accounts, _account), *tables_below(_USERS, users, _user)]
 
 
 def _account(account: Association) -> list[str]:
