@@ -35,7 +35,7 @@ COMMANDS = {
     "site": CommandModule(
         "foretime_sidecar.cli.site_commands.site",
         "site_app",
-        "Import what a site's Slurm schedules by into one file; show and check such a file.",
+        "Import what a site's Slurm or PBS goes by into one file; show and check such a file.",
     ),
     "bgp": CommandModule(
         "foretime_sidecar.cli.simulation_commands.bgp",

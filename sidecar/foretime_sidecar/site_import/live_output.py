@@ -48,9 +48,7 @@ def ask_slurm(run: Callable[[Sequence[str]], object]) -> SiteOutput:
     output = SiteOutput()
 
     def ask(kind: str, command: str) -> str:
-        text = str(run(command.split()))
-        output.texts[kind], output.sources[kind] = text, command
-        return text
+        return output.add(kind, str(run(command.split())), command)
 
     values = configuration_values(ask("config", "scontrol show config"))
     for kind, command in _CONTROLLER.items():

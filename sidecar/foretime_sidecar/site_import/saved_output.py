@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
@@ -10,7 +11,15 @@ from foretime_sim.files.compressed_files import read_text
 
 from foretime_sidecar.site_import.columns import header_of
 from foretime_sidecar.site_import.conf_file import from_conf, is_conf, is_topology, switches_in
-from foretime_sidecar.site_import.site_output import COMMANDS, NEEDED, SiteOutput
+from foretime_sidecar.site_import.pbs_output_kinds import pbs_kind_of, says_nothing
+from foretime_sidecar.site_import.site_output import (
+    COMMANDS,
+    NEEDED,
+    PBS,
+    SLURM,
+    SiteOutput,
+    saving,
+)
 
 _REFUSALS = re.compile(
     r"^(?:\w+: (?:error|fatal)|slurm_load_\w+|Unable to contact|You are not running a supported"
@@ -22,7 +31,7 @@ _NOT_NEEDED = re.compile(r"\s*JOBID PARTITION\s+PRIORITY\b")
 
 
 def read_folder(folder: Path) -> SiteOutput:
-    """Read a folder's saved outputs, or its slurm.conf.
+    """Read a folder's saved outputs of Slurm or PBS, or its slurm.conf.
 
     Raises
     ------
@@ -38,7 +47,11 @@ def read_folder(folder: Path) -> SiteOutput:
         ) from None
     output = SiteOutput()
     conf: Path | None = None
+    empty: list[Path] = []
     for path in (path for path in paths if not path.is_dir()):
+        if path.stat().st_size == 0:
+            empty.append(path)
+            continue
         text = read_text(path, what="saved output")
         kind = kind_of(text)
         if kind is None and is_conf(text):
@@ -48,8 +61,13 @@ def read_folder(folder: Path) -> SiteOutput:
             kind, text = "topology", switches_in(text, str(path))
         elif path.suffix == ".conf" or _NOT_NEEDED.match(text):
             continue
+        if kind is None and says_nothing(text):
+            empty.append(path)
+            continue
         if kind is None:
             raise InputError(f"{path}: {_why_unknown(text)}")
+        if kind in PBS and not text.endswith("\n"):
+            raise InputError(f"{path}: its last line is cut off; save it again: {COMMANDS[kind]}")
         if kind in output.texts:
             # What is saved a record a line and over several lines says the same, as does a file.
             if kind in ("nodes", "partitions", "reservations", "topology"):
@@ -57,16 +75,32 @@ def read_folder(folder: Path) -> SiteOutput:
             raise InputError(
                 f"{path}: is an output of {COMMANDS[kind]!r}, as {output.sources[kind]}; keep one"
             )
-        output.texts[kind], output.sources[kind] = text, str(path)
-    if conf is not None and not output.texts.keys() & set(NEEDED):
+        output.add(kind, text, str(path))
+    if conf is not None and not output.texts.keys() & set(NEEDED["slurm"]):
         from_conf(read_text(conf, what="slurm.conf"), str(conf), output)
-    for kind in NEEDED:
+    _check_whole(output, folder, empty)
+    return output
+
+
+def _check_whole(output: SiteOutput, folder: Path, empty: Sequence[Path]) -> None:
+    """Refuse a folder with outputs of both schedulers, or without one that is needed."""
+    if len(output.schedulers) > 1:
+        of_slurm = next(output.sources[kind] for kind in output.texts if kind in SLURM)
+        of_pbs = next(output.sources[kind] for kind in output.texts if kind not in SLURM)
+        raise InputError(
+            f"--from {folder}: {of_slurm} is of Slurm, and {of_pbs} of PBS: keep those of one"
+        )
+    scheduler = next(iter(output.schedulers), "slurm")
+    # PBS prints nothing where there are no reservations, and its files may be all comments.
+    if scheduler == "slurm" and empty:
+        text = read_text(empty[0], what="saved output")
+        raise InputError(f"{empty[0]}: {_why_unknown(text)}")
+    for kind in NEEDED[scheduler]:
         if kind not in output.texts:
             raise InputError(
                 f"--from {folder}: no output of {COMMANDS[kind]!r} is there: save it there:"
-                f" {COMMANDS[kind]} > {kind}.txt"
+                f" {saving(kind)}"
             )
-    return output
 
 
 def kind_of(text: str) -> str | None:
@@ -75,7 +109,7 @@ def kind_of(text: str) -> str | None:
     for kind, pattern in _STARTS.items():
         if re.match(pattern, start):
             return kind
-    return _table_kind(set(header_of(start)))
+    return _table_kind(set(header_of(start))) or pbs_kind_of(text)
 
 
 _STARTS = {

@@ -1,12 +1,13 @@
-"""What a site's commands printed: one text each, and where it comes from."""
+"""What a site's commands printed, and its files: one text each, and where it comes from."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from foretime_estimators.jobs.errors import InputError
 
-COMMANDS = {
+SLURM = {
     "config": "scontrol show config",
     "nodes": "scontrol show node --all --future --oneliner",
     "partitions": "scontrol show partition --all --oneliner",
@@ -20,13 +21,35 @@ COMMANDS = {
     "sdiag": "sdiag",
     "dump": "sacctmgr dump CLUSTER file=dump.cfg",
 }
-"""The command of each output, as a site saves it."""
-NEEDED = ("config", "nodes", "partitions")
+"""The command of each of Slurm's outputs, as a site saves it."""
+PBS = {
+    "server": 'qmgr -c "print server"',
+    "sched": 'qmgr -c "print sched"',
+    "hosts": "pbsnodes -a -F json",
+    "rstat": "pbs_rstat -f",
+    "hooks": 'qmgr -c "list hook"',
+    "usage": "pbsfs -p",
+}
+"""The same of PBS's."""
+PBS_FILES = ("sched_config", "resource_group", "dedicated_time", "holidays")
+"""Files of PBS_HOME/sched_priv that are read."""
+COMMANDS = {**SLURM, **PBS, **{name: f"cp PBS_HOME/sched_priv/{name} ." for name in PBS_FILES}}
+"""How each output is had."""
+NEEDED: Mapping[str, tuple[str, ...]] = {
+    "slurm": ("config", "nodes", "partitions"),
+    "pbs": ("server", "hosts", "sched_config"),
+}
+"""By scheduler."""
 ACCOUNTING = ("assoc", "qos")
 """Needed where AccountingStorageEnforce asks for associations."""
 
 
 _AGAIN = "save it again: "
+
+
+def saving(kind: str) -> str:
+    """Give the command that saves an output."""
+    return COMMANDS[kind] if kind in PBS_FILES else f"{COMMANDS[kind]} > {kind}.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +70,21 @@ class SiteOutput:
     sources: dict[str, str] = field(default_factory=dict)
     remedies: dict[str, str] = field(default_factory=dict)
 
+    def add(self, name: str, text: str, source: str) -> str:
+        """Take an output in; gives its text."""
+        self.texts[name], self.sources[name] = text, source
+        return text
+
     def text(self, name: str) -> str:
         """Give an output; "" if it is not there."""
         return self.texts.get(name, "")
+
+    @property
+    def schedulers(self) -> list[str]:
+        """Whose outputs are there."""
+        of_slurm = bool(self.texts.keys() & SLURM.keys())
+        of_pbs = bool(self.texts.keys() - SLURM.keys())
+        return ["slurm"] * of_slurm + ["pbs"] * of_pbs
 
     def fault(self, name: str, what: str) -> InputError:
         """Say what is wrong with an output, and what to do."""

@@ -6,10 +6,12 @@ import json
 import re
 import tomllib
 from dataclasses import dataclass, replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
-from foretime_sidecar.clients.pbs.site import parse_site
+from foretime_sidecar.site_import.pbs_site import import_pbs_site
+from foretime_sidecar.site_import.site_output import SiteOutput
 from foretime_sim.reference.pbs.cycle import PbsCycles, Running
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
@@ -77,13 +79,14 @@ def site_of(record: dict[str, Any]) -> PbsSite:
     for name, value in told.get("sched_config", {}).items():
         kept = [line for line in lines.splitlines() if line.split(":")[0].strip() != name]
         lines = "\n".join([*kept, f"{name}: {value}", ""])
-    site = parse_site(
-        record["server"],
-        json.dumps(record["nodes"]),
-        lines,
-        print_sched=record["sched"],
-        resource_group=told.get("resource_group", ""),
-    )
+    texts = {
+        "server": record["server"],
+        "sched": record["sched"],
+        "hosts": json.dumps(record["nodes"]),
+        "sched_config": lines,
+        "resource_group": told.get("resource_group", ""),
+    }
+    site = import_pbs_site(SiteOutput(texts), UTC, UTC)
     record["soft_walltimes"] = told.get("soft_walltimes", False)
     return replace(
         site,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
-from foretime_sim.files.toml_keys import MOMENT, Key, format_time
+from foretime_sim.files.toml_keys import MOMENT, format_time
 from foretime_sim.machines.machine import Machine
+from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.sites.scheduler_words import KEYS as WORDS
+from foretime_sim.sites.site_file import Site
 from foretime_sim.sites.site_tables import (
     ASSOCIATION_LIMITS,
     CONF_KEYS,
@@ -25,11 +27,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from foretime_sidecar.cli.reports.machine_tables import group_table, partition_table, plain_table
+from foretime_sidecar.cli.reports.pbs_site_report import (
+    pbs_refusals,
+    pbs_site_report,
+    pbs_summary,
+)
+from foretime_sidecar.cli.reports.settings_in_words import in_words, said_of
 from foretime_sidecar.wording.numbers import counted
 
 
-def site_report(site: SlurmSite) -> Group:
-    """Give what a site's file says: what differs from Slurm's defaults, and its tables."""
+def site_report(site: Site) -> Group:
+    """Give what a site's file says: what differs from the defaults, and its tables."""
+    if isinstance(site, PbsSite):
+        return pbs_site_report(site)
     parts: list[RenderableType] = [_settings(site), "", group_table(site.machine), ""]
     parts += [partition_table(site.machine), ""]
     for table in (_rules(site), _qos(site), _accounts(site), _reservations(site)):
@@ -38,8 +48,10 @@ def site_report(site: SlurmSite) -> Group:
     return Group(*parts)
 
 
-def summary(site: SlurmSite) -> str:
+def summary(site: Site) -> str:
     """Say in a line how large a site is."""
+    if isinstance(site, PbsSite):
+        return pbs_summary(site)
     users = {each.user for each in site.associations if each.user is not None}
     accounts = sum(1 for each in site.associations if each.user is None)
     said = [
@@ -53,7 +65,7 @@ def summary(site: SlurmSite) -> str:
     return f"Slurm {site.version[0]}.{site.version[1]:02}: {', '.join(said)}"
 
 
-def not_modelled_lines(site: SlurmSite) -> Iterator[str]:
+def not_modelled_lines(site: Site) -> Iterator[str]:
     """Give what of a site is not modelled, a line each below a heading."""
     if site.not_modelled:
         yield "Not modelled:"
@@ -61,15 +73,17 @@ def not_modelled_lines(site: SlurmSite) -> Iterator[str]:
         yield f"  - {sentence}"
 
 
-def refusals(site: SlurmSite) -> list[str]:
+def refusals(site: Site) -> list[str]:
     """Say what of a site a simulation refuses, and what to change in its file."""
+    if isinstance(site, PbsSite):
+        return pbs_refusals(site)
     # The engine is loaded only here: the other commands start without it.
     from foretime_sim.engine.native.slurm_core import core_refusals
 
     return list(core_refusals(site))
 
 
-def refusal_lines(site: SlurmSite) -> Iterator[str]:
+def refusal_lines(site: Site) -> Iterator[str]:
     """Give what of a site a simulation refuses, a line each below a heading."""
     said = refusals(site)
     if said:
@@ -87,22 +101,11 @@ def _settings(site: SlurmSite) -> Table:
         (site.parameters, {**TIMING_KEYS, **WORDS}, SlurmParameters()),
         (site.priority, PRIORITY_KEYS, SlurmPriority()),
     ):
-        for name, value in _said(described, keys, unsaid):
+        for name, value in said_of(described, keys, unsaid):
             table.add_row(name, value)
     for name, count in site.licenses.items():
         table.add_row(f"licenses {name}", str(count))
     return table
-
-
-def _said(described: object, keys: Mapping[str, Key], unsaid: object) -> Iterator[tuple[str, str]]:
-    for name, key in keys.items():
-        value = getattr(described, key.attribute)
-        if value is not None and value != getattr(unsaid, key.attribute):
-            yield name, key.kind.write(value).strip('"')
-
-
-def _in_words(described: object, keys: Mapping[str, Key], unsaid: object) -> str:
-    return "; ".join(f"{name}={value}" for name, value in _said(described, keys, unsaid))
 
 
 def _rules(site: SlurmSite) -> Table | None:
@@ -110,7 +113,7 @@ def _rules(site: SlurmSite) -> Table | None:
     table.add_column("name", overflow="fold")
     table.add_column("rules", overflow="fold")
     for part in site.machine.slurm_partitions:
-        words = _in_words(site.rules_of(part.name), RULES_KEYS, PartitionRules())
+        words = in_words(site.rules_of(part.name), RULES_KEYS, PartitionRules())
         if words:
             table.add_row(part.name, words)
     return table if table.row_count else None
@@ -121,8 +124,8 @@ def _qos(site: SlurmSite) -> Table | None:
     table.add_column("name", overflow="fold")
     table.add_column("what it has and allows", overflow="fold")
     for name, qos in site.qos.items():
-        own = _in_words(qos, QOS_KEYS, Qos(name))
-        limits = _in_words(qos.limits, QOS_LIMITS, Limits())
+        own = in_words(qos, QOS_KEYS, Qos(name))
+        limits = in_words(qos.limits, QOS_LIMITS, Limits())
         table.add_row(name, "; ".join(filter(None, (own, limits))))
     return table if site.qos else None
 
@@ -144,7 +147,7 @@ def _accounts(site: SlurmSite) -> Table | None:
             "parent" if each.shares is None else str(each.shares),
             f"{each.raw_usage:,.0f}",
             str(users.get(each.account, 0)),
-            _in_words(each.limits, ASSOCIATION_LIMITS, Limits()),
+            in_words(each.limits, ASSOCIATION_LIMITS, Limits()),
         )
     return table if table.row_count else None
 

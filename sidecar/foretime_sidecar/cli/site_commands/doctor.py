@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
+from foretime_sidecar.cli.options.schedulers_here import schedulers_here
 from foretime_sidecar.cli.options.site_settings import SiteSettings, find_settings
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
@@ -67,8 +67,8 @@ def doctor(
     now = int(time.time())
     folder = commands_dir or chosen.scheduler.commands_dir
     kind = chosen.scheduler.kind
-    if found.file is None and _only_pbs_here(folder):
-        kind = "pbs"
+    if found.file is None and schedulers_here(folder) == ["pbs"]:
+        kind = "pbs"  # without settings the scheduler is the one whose commands are here
     own = _OWN_CHECKS[kind](chosen, now, folder, conf)
     first: list[tuple[str, Check]] = [("settings", lambda: _settings(found))]
     last: list[tuple[str, Check]] = [("daemon", lambda: daemon(chosen)), *own]
@@ -99,12 +99,6 @@ def _pbs_checks(
 
 
 _OWN_CHECKS = {"slurm": _slurm_checks, "pbs": _pbs_checks}
-
-
-def _only_pbs_here(folder: str) -> bool:
-    """Without settings the scheduler is the one whose commands are here."""
-    has = [shutil.which(name, path=folder or None) is not None for name in ("qmgr", "scontrol")]
-    return has == [True, False]
 
 
 def _as_json(diagnosis: Diagnosis) -> dict[str, str]:

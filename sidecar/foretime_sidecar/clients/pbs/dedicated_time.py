@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import SchedulerError
@@ -31,15 +32,23 @@ def read_dedicated_times(path: Path) -> list[Reservation]:
         ) from error
 
 
-def parse_dedicated_times(text: str) -> list[Reservation]:
-    """Read its lines, in local time; one that can't be read is passed over, as by pbs_sched."""
+def parse_dedicated_times(text: str, zone: tzinfo | None = None) -> list[Reservation]:
+    """Read its lines; one that can't be read is passed over, as by pbs_sched.
+
+    Parameters
+    ----------
+    text
+        The file.
+    zone
+        Of its dates; ``None``: this machine's.
+    """
     found = []
     for line in text.splitlines():
         words = line.partition("#")[0].replace("/", " ").replace(":", " ").split()
         if len(words) != _NUMBERS or not all(word.isdecimal() for word in words):
             continue
         try:
-            start, end = (_moment(words[at : at + 5]) for at in (0, 5))
+            start, end = (_moment(words[at : at + 5], zone) for at in (0, 5))
         except (ValueError, OverflowError):
             continue
         if start < end:
@@ -47,6 +56,10 @@ def parse_dedicated_times(text: str) -> list[Reservation]:
     return found
 
 
-def _moment(words: list[str]) -> int:
+def _moment(words: list[str], zone: tzinfo | None) -> int:
     month, day, year, hour, minute = map(int, words)
-    return int(time.mktime((year, month, day, hour, minute, 0, 0, 0, -1)))
+    # As mktime does for pbs_sched, 24:00 is the next day.
+    if zone is None:
+        return int(time.mktime((year, month, day, hour, minute, 0, 0, 0, -1)))
+    date = datetime(year, month, 1, tzinfo=zone) + timedelta(day - 1, hours=hour, minutes=minute)
+    return int(date.timestamp())

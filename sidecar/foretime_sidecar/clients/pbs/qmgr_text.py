@@ -42,10 +42,7 @@ def parse_qmgr(text: str) -> list[QmgrObject]:
         if line.startswith(("import ", "unset ")) or not (match := _LINE.fullmatch(line.strip())):
             if line.startswith(("import ", "unset ")):
                 continue
-            raise InputError(
-                f"line {number} is none of qmgr's: {line[:80]!r}; give the whole output of"
-                ' qmgr -c "print server"'
-            )
+            raise InputError(f"line {number} is none of qmgr's: {line[:80]!r}")
         _, kind, name, attribute, sign, value = match.groups()
         if kind == "server":
             # "set server NAME = VALUE": what looks like the name is the attribute.
@@ -54,6 +51,23 @@ def parse_qmgr(text: str) -> list[QmgrObject]:
         if attribute is not None and value is not None:
             value = value.strip().strip('"')
             old = owner.attributes.get(attribute)
-            added = f"{old},{value}" if sign == "+=" and old else value
-            owner.attributes[attribute] = added
+            # qmgr prints limits of several as if each took the place of the one before.
+            adds = sign == "+=" or value.startswith("[")
+            owner.attributes[attribute] = f"{old},{value}" if adds and old else value
     return list(found.values())
+
+
+def scheduler_attributes(text: str) -> dict[str, str]:
+    """Give the attributes of the default scheduler, as ``qmgr -c "print sched"`` prints them.
+
+    Raises
+    ------
+    InputError
+        As of `parse_qmgr`.
+    """
+    found: dict[str, str] = {}
+    for each in parse_qmgr(text):
+        # qmgr leaves the name of the default scheduler out where it sets its attributes.
+        if each.kind == "sched" and each.name in ("", "default"):
+            found |= each.attributes
+    return found

@@ -39,7 +39,7 @@ def parse_resource_group(
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        where = f"resource_group, line {number}"
+        where = f"line {number}"
         if len(words) < _FIELDS or not words[3].isdecimal():
             raise InputError(f"{where}: {line.strip()[:80]!r}: give name, id, parent and shares")
         name, _, parent, shares = words[:_FIELDS]

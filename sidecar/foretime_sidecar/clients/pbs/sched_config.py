@@ -9,7 +9,7 @@ from typing import Any
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs_scheduler import PbsScheduler
 
-from foretime_sidecar.clients.pbs.amounts import parse_amount
+from foretime_sidecar.clients.pbs.amounts import parse_amount, parse_whole_number
 
 _LINE = re.compile(r"\s*(\w+)\s*:\s*(\"[^\"]*\"|\S+)\s*(\w+)?\s*")
 _YES = {"true": True, "t": True, "1": True, "yes": True}
@@ -28,11 +28,14 @@ def _names(word: str, _where: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in word.split(",") if name.strip())
 
 
-def _number(word: str, where: str) -> float:
+def _part(word: str, where: str) -> float:
     try:
-        return float(word)
+        number = float(word)
     except ValueError:
-        raise InputError(f"{where}: {word!r} is no number") from None
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise InputError(f"{where}: {word!r} is no number from 0 to 1")
+    return number
 
 
 def _text(word: str, _where: str) -> str:
@@ -51,7 +54,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "prime_spill": ("prime_spill_s", parse_amount),
     "fairshare_decay_time": ("fairshare_decay_time_s", parse_amount),
     "unknown_shares": ("unknown_shares", parse_amount),
-    "fairshare_decay_factor": ("fairshare_decay_factor", _number),
+    "fairshare_decay_factor": ("fairshare_decay_factor", _part),
     "fairshare_usage_res": ("fairshare_usage_res", _text),
     "fairshare_entity": ("fairshare_entity", _text),
     "dedicated_prefix": ("dedicated_prefix", _text),
@@ -68,6 +71,8 @@ _NOT_MODELLED = {
     "max_job_check": "a cycle that stops after some jobs (max_job_check)",
 }
 _OF_NO_EFFECT = ("provision_policy", "log_filter", "sync_time")
+OPTIONS = (*_KEYS, *_SORT_KEYS, *_NOT_MODELLED, *_OF_NO_EFFECT)
+"""What sched_config may say."""
 
 
 def parse_sched_config(
@@ -107,7 +112,7 @@ def parse_sched_config(
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        where = f"sched_config, line {number}"
+        where = f"line {number}"
         match = _LINE.match(line)
         if match is None:
             raise InputError(f"{where}: {line.strip()[:80]!r} is no option with a value")
@@ -154,7 +159,7 @@ def _of_other_times(other_times: Mapping[str, str], values: Mapping[str, Any]) -
 def _of_sched_object(sched: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "preempt_queue_prio" in sched:
-        found["preempt_queue_prio"] = parse_amount(
+        found["preempt_queue_prio"] = parse_whole_number(
             sched["preempt_queue_prio"], "preempt_queue_prio"
         )
     if "opt_backfill_fuzzy" in sched:
