@@ -14,7 +14,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import Any, Protocol
 
-from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
+from foretime_estimators.jobs.errors import ForetimeError, InputError, SchedulerError
 from foretime_sim.engine.native.slurm_core import core_refusals
 from foretime_sim.sites.site_file import read_site
 from foretime_sim.sites.slurm_site import SlurmSite
@@ -118,8 +118,14 @@ class SiteFile:
         return stat.st_mtime_ns, stat.st_size
 
     def read(self) -> SlurmSite:
-        """Read the file."""
-        return read_site(self.name)
+        """Read the file; InputError if it is of another scheduler."""
+        site = read_site(self.name)
+        if not isinstance(site, SlurmSite):
+            raise InputError(
+                f"{self.name}: is a site under PBS, and the daemon's scheduler is Slurm: give one"
+                " under Slurm"
+            )
+        return site
 
 
 @dataclass(frozen=True, slots=True)

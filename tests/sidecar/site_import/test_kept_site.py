@@ -13,6 +13,7 @@ import pytest
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.site_import.kept_site import KeptSite, LiveSlurm, SiteFile
 from foretime_sidecar.site_import.saved_output import kind_of
+from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
 from foretime_sim.sites.site_file import format_site
 
 Command = Callable[[str], str]
@@ -255,6 +256,11 @@ def test_a_file_is_read_again_when_it_is_written(slurm: RecordedSlurm, tmp_path:
     kept.refresh()
     assert kept.site is before
     assert "SchedulerTyp" in kept.standing.problem
+    path.write_text(format_site(PbsSite((PbsHost("n1", {"ncpus": 8}),), (PbsQueue("workq"),))))
+    now[0] = 183
+    kept.refresh()
+    assert kept.site is before
+    assert "is a site under PBS" in kept.standing.problem
 
 
 def test_what_is_said_is_a_warning(slurm: RecordedSlurm, caplog: pytest.LogCaptureFixture) -> None:
