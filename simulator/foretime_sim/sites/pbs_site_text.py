@@ -36,7 +36,7 @@ from foretime_sim.sites.pbs_tables import (
 from foretime_sim.sites.site_parts import NOTHING, not_modelled_lines, tables_below, text_of
 
 _HEAD = """\
-# A site and what its scheduler goes by, for `foretime replay`, `simulate` and `campaign` (--site).
+# A site and what its scheduler goes by, for `foretime replay` and `simulate` (--site).
 # Change it to ask "what if"; `foretime site check` says whether it holds together. What is left out
 # has PBS's default. Times are texts, HH:MM:SS; sizes are texts such as "16gb"."""
 _SERVER = """\
