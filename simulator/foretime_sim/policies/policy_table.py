@@ -44,7 +44,6 @@ from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.sites.site_file import read_site
-from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 
 SLACK_KEYS = ("slack_factor", "average_wait_s", "insertion_order", "slack_weights", "overruns")
 _SLACK = SlackSettings()
@@ -61,8 +60,8 @@ class PolicyTable(BaseModel):
         "dynp for switching between orders under planning (`dynp-DECIDER-QUALITY/setting=value`), "
         "or `module:attribute` of your own, from the current folder, or a campaign's own.",
     )
-    site: str = Field(
-        default="",
+    site: str | None = Field(
+        default=None,
         description="A site's file (`foretime site import`): its scheduler, on its nodes, takes "
         "the place of order and backfill; from the current folder. Not in campaigns.",
     )
@@ -211,9 +210,6 @@ def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
     site = read_site(path)
     if isinstance(site, PbsSite):
         raise InputError(f"{path}: a site under PBS can't be simulated yet")
-    refusal = unmodelled_refusal(site)
-    if refusal is not None:
-        raise InputError(f"{path}: {refusal}")
     return Policy(backfill=Slurm(site))
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.native.slurm_core import core_refusals
 from foretime_sim.policies.families import FAMILIES, Backfill, Slack, has_setting
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import is_switched
 from foretime_sim.policies.policy_table import SLACK_KEYS, policy_of
+from foretime_sim.policies.site_machine import site_of
 from foretime_sim.policies.slack import SlackSettings
 from foretime_sim.scores.policy_comparison import PolicyCase
 
@@ -62,7 +64,7 @@ class PolicyChoices:
         for name, values in crossed:
             if _is_unplanned(values) and str(Backfill.PLANNING) in backfills:
                 continue
-            policy = policy_of(values)
+            policy = runnable_policy(values)
             for estimator in self.estimators:
                 named = self._name(name, values, policy, estimator)
                 cases.setdefault((policy, estimator), PolicyCase(named, policy, estimator))
@@ -99,6 +101,21 @@ class PolicyChoices:
             *([estimator] if len(self.estimators) > 1 else []),
         ]
         return " ".join(told) or f"{policy.order_name} {policy.backfill}"
+
+
+def runnable_policy(values: Values) -> Policy:
+    """Give the policy of some keys' values, whose site, if it has one, the engine can simulate.
+
+    Raises
+    ------
+    InputError
+        If a value is wrong, or for what the site has that is not simulated; it names the file.
+    """
+    policy = policy_of(values)
+    site = site_of(policy)
+    for refusal in () if site is None else core_refusals(site):
+        raise InputError(f"{values['site']}: {refusal}")
+    return policy
 
 
 def _backfill(values: Values) -> str:

@@ -38,6 +38,7 @@ from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.learning_options import Learn, LearningOptions
 from foretime_sidecar.cli.options.mechanism_options import MechanismOptions
 from foretime_sidecar.cli.options.output_options import OutputOptions
+from foretime_sidecar.cli.options.policy_cases import runnable_policy
 from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
 from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
@@ -159,7 +160,7 @@ def _policy(
     if chosen.scheduler == "policy" and chosen.site is not None:
         raise InputError("--scheduler policy: --site has a scheduler: leave one of them out")
     if "site" in said:
-        return policy_of(said)
+        return runnable_policy(said)
     if chosen.scheduler == "slurm":
         if not (chosen.policy or chosen.values or details.values or details.reservations):
             return None

@@ -33,6 +33,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "more.toml": SITE.format(more="", nodes=96),
         "preempting.toml": SITE.format(more=PREEMPTING, nodes=64),
         "policy.toml": 'site = "site.toml"\n',
+        "thin.toml": SITE.format(more="", nodes=64) + "MaxCPUsPerNode = 2\n",
         "refused.toml": 'site = "preempting.toml"\n',
         "empty.toml": 'site = ""\n',
     }
@@ -73,6 +74,7 @@ def test_a_replay_takes_a_site_from_a_policy_file(answer: Callable[..., dict[str
         ("simulate", "--site preempting.toml", "preempting.toml: PreemptType=preempt/partition_p"),
         ("replay", "--site preempting.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
         ("replay", "--policy refused.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
+        ("simulate", "--site thin.toml", "thin.toml: partition main: MaxCPUsPerNode=2 is not sim"),
         ("simulate", "--policy empty.toml", "empty.toml: site is empty: name a site's file, or le"),
         ("replay", "--scheduler policy --site site.toml", "--scheduler policy: --site has a sched"),
         ("replay", "--policy easy --site site.toml", "order is fcfs: a site's scheduler goes by"),
