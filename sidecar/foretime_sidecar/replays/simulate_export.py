@@ -28,6 +28,7 @@ CSV_COLUMNS = (
     "depth",
     "compression",
     "slack",
+    "slurm",
     "estimator",
     "metric",
     "unit",
@@ -168,6 +169,7 @@ def describe(case: PolicyCase) -> dict[str, str | int | None]:
         "depth": 1,
         "compression": "reservation-order",
         "slack": None,
+        "slurm": None,
     }
     return {
         "order": case.policy.order_name,

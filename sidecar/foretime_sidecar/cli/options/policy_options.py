@@ -161,6 +161,12 @@ class OnePolicyOptions(OptionGroup):
     ] = None
 
     @property
+    def inputs(self) -> dict[str, Path | None]:
+        """The files that are read, by what messages call them."""
+        named = {"--policy": self.policy, "--site": self.site}
+        return {option: Path(name) for option, name in named.items() if name is not None}
+
+    @property
     def values(self) -> dict[str, Any]:
         """What is given, by the keys of a policy file."""
         given = {key: getattr(self, key) for key in _AXES}
@@ -217,6 +223,15 @@ class SeveralPoliciesOptions(OptionGroup):
             help=f"{_INSERTION_ORDER} {_SEVERAL} Default: {_SLACK.insertion_order}.",
         ),
     ] = None
+
+    @property
+    def inputs(self) -> dict[str, Path | None]:
+        """The files that are read, by what messages call them."""
+        return {
+            f"{option} {name}": Path(name)
+            for option, given in (("--policy", self.policy), ("--site", self.site))
+            for name in several(option, given)
+        }
 
     @property
     def axes(self) -> dict[str, list[Any]]:

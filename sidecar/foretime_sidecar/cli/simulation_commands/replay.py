@@ -76,7 +76,7 @@ def replay(
     scoring.verify()
     check_head(log.head)
     inputs = {"--history": learning.history, "--settings": learning.settings}
-    inputs |= {"--reservations": details.reservations, **log.inputs}
+    inputs |= {"--reservations": details.reservations, **log.inputs, **chosen.inputs}
     output.verify(inputs, scoring.repeat, "--repeat 1")
     site = None if policy is None else site_of(policy)
     sites = () if site is None else (site,)

@@ -67,7 +67,7 @@ def simulate(
     cases = _cases(chosen, details, learning, keep_overruns=log.keep_overruns)
     scoring.verify()
     check_head(log.head)
-    inputs = {"--reservations": details.reservations, **log.inputs}
+    inputs = {"--reservations": details.reservations, **log.inputs, **chosen.inputs}
     output.verify(inputs, scoring.repeat * len(cases), "one policy and --repeat 1")
     sites = [site for case in cases if (site := site_of(case.policy)) is not None]
     source = WorkloadSource(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,17 @@ def test_a_replay_takes_a_site_from_a_policy_file(answer: Callable[..., dict[str
         assert by_file["metrics"] == by_option["metrics"]
 
 
+def test_figures_of_a_site_are_written_as_csv(run: Run, tmp_path: Path) -> None:
+    both = ("--site", "site.toml,more.toml", "--csv", "figures.csv")
+    assert run("simulate", *MADE, *both)[0] == 0
+    with (tmp_path / "figures.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["policy"], row["backfill"], row["slurm"]) for row in rows} == {
+        ("site", "slurm", "26.05"),
+        ("more", "slurm", "26.05"),
+    }
+
+
 @pytest.mark.parametrize(
     ("command", "options", "said"),
     [
@@ -86,6 +98,8 @@ def test_a_replay_takes_a_site_from_a_policy_file(answer: Callable[..., dict[str
         ),
         ("simulate", "--site site.toml,", "there is an empty name; leave it out"),
         ("simulate", "--site gone.toml", "gone.toml: there is no such file"),
+        ("simulate", "--site site.toml --csv site.toml", "--csv site.toml: this is --site"),
+        ("replay", "--policy policy.toml --csv policy.toml", "--csv policy.toml: this is --policy"),
         ("replay", "--site .", "is a folder; name a site.toml"),
     ],
 )
