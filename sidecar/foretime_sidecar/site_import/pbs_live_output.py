@@ -10,6 +10,8 @@ from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.pbs.pbs_conf import pbs_conf
 from foretime_sidecar.clients.pbs.qmgr_text import scheduler_attributes
+from foretime_sidecar.clients.pbs.server import NO_HOOK
+from foretime_sidecar.site_import.pbs_output_kinds import says_nothing
 from foretime_sidecar.site_import.site_output import PBS, PBS_FILES, SiteOutput
 
 _HOME = "/var/spool/pbs"
@@ -31,8 +33,9 @@ def ask_pbs(run: Callable[[Sequence[str]], str], commands_dir: str = "") -> Site
         If a command fails, or a file can't be read.
     """
     output = SiteOutput()
-    for kind in ("server", "sched", "hosts", "rstat", "hooks"):
+    for kind in ("server", "sched", "hosts", "rstat"):
         output.add(kind, run(shlex.split(PBS[kind])), PBS[kind])
+    output.add("hooks", _hooks(run), PBS["hooks"])
     folder = _sched_priv(output)
     for name in PBS_FILES:
         path = folder / name
@@ -47,8 +50,19 @@ def ask_pbs(run: Callable[[Sequence[str]], str], commands_dir: str = "") -> Site
             raise SchedulerError(
                 f"{path}: can't be read: {error.strerror}; do this as root on the host of pbs_sched"
             ) from error
-    output.add("usage", run([_pbsfs(commands_dir), "-p"]), PBS["usage"])
+    if not says_nothing(output.text("resource_group")):
+        output.add("usage", run([_pbsfs(commands_dir), "-p"]), PBS["usage"])
     return output
+
+
+def _hooks(run: Callable[[Sequence[str]], str]) -> str:
+    """List the hooks; where there are none, qmgr fails."""
+    try:
+        return run(shlex.split(PBS["hooks"]))
+    except SchedulerError as error:
+        if NO_HOOK in str(error).lower():
+            return ""
+        raise
 
 
 def _sched_priv(output: SiteOutput) -> Path:

@@ -9,6 +9,7 @@ from foretime_sidecar.clients.pbs.qmgr_text import QmgrObject
 from foretime_sidecar.clients.pbs.server import HOOK, parse_hooks
 from foretime_sidecar.clients.pbs.site_limits import SOFT
 from foretime_sidecar.site_import.pbs_hosts import DEFAULT_PARTITION
+from foretime_sidecar.site_import.pbs_output_kinds import says_nothing
 from foretime_sidecar.site_import.pbs_queues import RESOURCES, is_execution
 
 _ACCESS = ("acl_users", "acl_user", "acl_groups", "acl_group", "acl_hosts", "acl_host")
@@ -58,6 +59,14 @@ def _of_owner(owner: QmgrObject) -> Iterator[str]:
 def is_of_another(queue: QmgrObject) -> bool:
     """Whether a queue is of another scheduler than the default one."""
     return queue.attributes.get("partition", DEFAULT_PARTITION) != DEFAULT_PARTITION
+
+
+def of_fair_share(resource_group: str, usage: str) -> Iterator[str]:
+    """Say which of the outputs that fair share needs is not given."""
+    if says_nothing(resource_group):
+        yield "Fair share: there is no resource_group, so all have the unknown shares."
+    elif not usage:
+        yield "Fair share: no output of pbsfs -p was given, so nobody has used anything."
 
 
 def of_hooks(text: str) -> Iterator[str]:

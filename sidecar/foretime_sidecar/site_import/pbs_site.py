@@ -17,6 +17,7 @@ from foretime_sidecar.clients.pbs.sched_config import parse_sched_config
 from foretime_sidecar.site_import.pbs_hosts import hosts_of
 from foretime_sidecar.site_import.pbs_not_modelled import (
     is_of_another,
+    of_fair_share,
     of_holidays,
     of_hooks,
     of_objects,
@@ -31,6 +32,7 @@ from foretime_sidecar.site_import.pbs_reservations import reservations_of
 from foretime_sidecar.site_import.site_output import SiteOutput
 
 Read = TypeVar("Read")
+_OF_FAIR_SHARE = ("resource_group", "usage")
 
 
 def import_pbs_site(
@@ -88,6 +90,11 @@ def import_pbs_site(
             *of_objects(server, queues, sched),
             *([where] if where else []),
             *(each for each in found if isinstance(each, str)),
+            *(
+                of_fair_share(output.text("resource_group"), output.text("usage"))
+                if scheduler.fair_share
+                else ()
+            ),
             *of_hooks(output.text("hooks")),
             *of_holidays(output.text("holidays")),
         ),

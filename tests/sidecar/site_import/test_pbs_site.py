@@ -201,6 +201,20 @@ def test_attributes_of_the_scheduler_that_are_not_modelled_are_named(saved: Path
     assert "Scheduler: do_not_span_psets = True." in told
 
 
+def test_what_fair_share_lacks_is_said(saved: Path) -> None:
+    def said() -> list[str]:
+        return [each for each in site_of(saved).not_modelled if each.startswith("Fair share")]
+
+    (saved / "pbsfs").unlink()
+    assert said() == []
+    (saved / "sched_config").write_text(
+        SCHED_CONFIG.replace("fair_share: false", "fair_share: true")
+    )
+    assert said() == ["Fair share: no output of pbsfs -p was given, so nobody has used anything."]
+    (saved / "resource_group").write_text("# nobody\n")
+    assert said() == ["Fair share: there is no resource_group, so all have the unknown shares."]
+
+
 def test_primetime_is_named_where_there_is_any(saved: Path) -> None:
     (saved / "holidays").write_text("YEAR 2030\nweekday 0600 1730\n")
     assert "Primetime (holidays)" in " ".join(site_of(saved).not_modelled)

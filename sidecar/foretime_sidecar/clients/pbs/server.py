@@ -19,7 +19,8 @@ HOOK = "foretime"
 SCRIPT = "application/x-python"
 CONFIGURATION = "application/x-config"
 _REFUSED = ("unauthorized", "15007")
-_NOT_FOUND = "hook not found"
+NO_HOOK = "hook not found"
+"""What qmgr says, in lower case, where there is none."""
 
 
 class CommandFailedError(SchedulerError):
@@ -124,7 +125,7 @@ class PbsServer:
         try:
             text = self.qmgr("list hook")
         except CommandFailedError as error:
-            if _NOT_FOUND in error.said.lower():
+            if NO_HOOK in error.said.lower():
                 return {}
             raise
         return parse_hooks(text)

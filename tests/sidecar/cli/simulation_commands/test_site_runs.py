@@ -21,6 +21,14 @@ cpus = 4
 node_groups = ["cpu"]
 Default = true
 """
+PBS = """\
+scheduler = "pbs"
+[queues.workq]
+[[hosts]]
+name = "n01"
+last = "n64"
+resources_available = { ncpus = 4 }
+"""
 PREEMPTING = '[slurm]\nPreemptType = "preempt/partition_prio"\nPreemptMode = "REQUEUE"'
 MADE = ("--generate", "lublin2003", "--jobs", "60")
 
@@ -33,6 +41,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "site.toml": SITE.format(more="", nodes=64),
         "more.toml": SITE.format(more="", nodes=96),
         "preempting.toml": SITE.format(more=PREEMPTING, nodes=64),
+        "pbs.toml": PBS,
         "policy.toml": 'site = "site.toml"\n',
         "thin.toml": SITE.format(more="", nodes=64) + "MaxCPUsPerNode = 2\n",
         "refused.toml": 'site = "preempting.toml"\n',
@@ -87,6 +96,7 @@ def test_figures_of_a_site_are_written_as_csv(run: Run, tmp_path: Path) -> None:
         ("replay", "--site preempting.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
         ("replay", "--policy refused.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
         ("simulate", "--site thin.toml", "thin.toml: partition main: MaxCPUsPerNode=2 is not sim"),
+        ("simulate", "--site pbs.toml", "pbs.toml: a site under PBS can't be simulated yet"),
         ("simulate", "--policy empty.toml", "empty.toml: site is empty: name a site's file, or le"),
         ("replay", "--scheduler policy --site site.toml", "--scheduler policy: --site has a sched"),
         ("replay", "--policy easy --site site.toml", "order is fcfs: a site's scheduler goes by"),

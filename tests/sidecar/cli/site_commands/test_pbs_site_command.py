@@ -157,6 +157,20 @@ def test_files_that_cant_be_read_are_named(run: Run, commands: Path, tmp_path: P
     assert f"{tmp_path}/sched_priv/sched_config: there is no such file; do this on the host" in err
 
 
+def test_a_server_without_hooks_and_shares_is_imported(
+    run: Run, commands: Path, tmp_path: Path
+) -> None:
+    qmgr = (commands / "qmgr").read_text()
+    refusal = "*hook*) echo 'qmgr obj= svr=default: hook not found' >&2; exit 1;;"
+    (commands / "qmgr").write_text(qmgr.replace("*hook*)", f"{refusal}\n*hooks*)"))
+    (tmp_path / "sched_priv/resource_group").write_text("# nobody\n")
+    (commands.parent / "sbin/pbsfs").unlink()
+    code, out, err = run("site", "import", "--commands-dir", commands)
+    assert code == 0
+    assert "Hook" not in err
+    assert "resource_group" not in out
+
+
 def test_of_both_schedulers_it_is_the_daemons_or_the_one_that_is_named(
     run: Run, commands: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
