@@ -182,15 +182,15 @@ def as_site(moment: Moment, site: SlurmSite) -> Moment:
     correction = moment.policy.correction
     if correction is not Correction.SLURM:
         correction = Correction.REQUESTED
-    policy = Policy(
-        backfill=Slurm(on_machine(site, snapshot, snapshot.machine)), correction=correction
-    )
+    site = on_machine(site, snapshot, snapshot.machine)
+    policy = Policy(backfill=Slurm(site), correction=correction)
     pending = snapshot.pending
     if moment.policy.order is Order.PRIORITY:
         in_order = joined_in_order(pending, snapshot.now)
         pending = replace(pending, submit_time=in_order, eligible_time=None)
     since = moment.waits_from()
-    return replace(moment, snapshot=replace(snapshot, pending=pending), policy=policy, since=since)
+    snapshot = replace(snapshot, pending=pending, machine=site.machine)
+    return replace(moment, snapshot=snapshot, policy=policy, since=since)
 
 
 def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
@@ -199,9 +199,13 @@ def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSi
     Those partitions are on the machine that start jobs, whatever state the site had them in.
     """
     there = {part.name for part in machine.slurm_partitions}
+    known = {part.name: part.max_nodes_in_use for part in site.machine.slurm_partitions}
+    parts = tuple(
+        replace(part, max_nodes_in_use=known.get(part.name)) for part in machine.slurm_partitions
+    )
     return replace(
         site,
-        machine=machine,
+        machine=replace(machine, slurm_partitions=parts),
         reservations=node_reservations(snapshot.reservations),
         rules={
             name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
