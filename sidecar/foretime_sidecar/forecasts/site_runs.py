@@ -19,7 +19,8 @@ from foretime_sim.policies.advance_reservations import node_reservations
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm_priority import SlurmPriority
+from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.moment import Moment
 
@@ -196,7 +197,9 @@ def as_site(moment: Moment, site: SlurmSite) -> Moment:
 def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
     """Give a site with the nodes, partitions and reservations that there are now.
 
-    Those partitions are on the machine that start jobs, whatever state the site had them in.
+    Those partitions are on the machine that start jobs, whatever state the site had them in. Who is
+    at a limit is left out of the queue, and the order is what Slurm's priorities make of it now: so
+    neither accounts nor weights go with it.
     """
     there = {part.name for part in machine.slurm_partitions}
     known = {part.name: part.max_nodes_in_use for part in site.machine.slurm_partitions}
@@ -206,13 +209,17 @@ def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSi
     return replace(
         site,
         machine=replace(machine, slurm_partitions=parts),
-        reservations=node_reservations(snapshot.reservations),
+        priority=SlurmPriority(multifactor=False),
         rules={
-            name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
+            name: PartitionRules(
+                default_memory_per_node_mib=rules.default_memory_per_node_mib,
+                over_time_limit_s=rules.over_time_limit_s,
+            )
+            for name, rules in site.rules.items()
+            if name in there
         },
-        associations=tuple(
-            each
-            for each in site.associations
-            if each.slurm_partition is None or each.slurm_partition in there
-        ),
+        qos={},
+        associations=(),
+        enforced=frozenset(),
+        reservations=node_reservations(snapshot.reservations),
     )
