@@ -132,7 +132,12 @@ def test_what_jobs_ask_and_have_is_what_the_engine_holds(slurm: MockSlurm) -> No
         assert snapshot.pending.requests is not None
     asked = [
         sorted(
-            (request.cpus, request.tasks, request.gpus_per_node, len(request.choices))
+            (
+                request.cpus,
+                request.tasks,
+                request.gpus_per_node,
+                [each.exclusive for each in request.choices],
+            )
             for request in (requests.distinct[number] for number in requests.number.tolist())
         )
         for requests in (found.pending.requests, meant.pending.requests)
