@@ -92,8 +92,8 @@ def test_it_is_read_kept_fresh_and_forecast_by(
     assert (site["problem"], site["source"]) == ("", "Slurm")
 
     answer = of_two_tasks(daemon, is_by_site)
-    release = f"the queue goes on as this site's Slurm {slurm.release.name} schedules"
-    assert answer["assumptions"][0] == release
+    release = f"the queue goes on as this site's Slurm {slurm.release.name} schedules, in the order"
+    assert answer["assumptions"][0].startswith(release)
     # A generic backfilling would start it at once; this Slurm does not.
     assert answer["likely_wait_s"] > 60
     small = slurm.sbatch("-t", "10", "-n", "2")
@@ -109,7 +109,7 @@ def test_it_is_read_kept_fresh_and_forecast_by(
     slurm.wait_for_state(small, "RUNNING")
     answer = of_two_tasks(daemon, lambda told: is_by_site(told) and told["likely_wait_s"] == 0)
     assert answer["likely_wait_s"] == 0, json.dumps(answer["assumptions"])
-    assert answer["assumptions"][0] == release
+    assert answer["assumptions"][0].startswith(release)
     # The partition of the higher tier is the site's, too.
     short = answered(
         daemon, "/v1/forecast", is_by_site, processors="2", time="10", partition="short"

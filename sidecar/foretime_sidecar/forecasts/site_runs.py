@@ -19,7 +19,8 @@ from foretime_sim.policies.advance_reservations import node_reservations
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm_priority import SlurmPriority
+from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.moment import Moment
 
@@ -182,33 +183,43 @@ def as_site(moment: Moment, site: SlurmSite) -> Moment:
     correction = moment.policy.correction
     if correction is not Correction.SLURM:
         correction = Correction.REQUESTED
-    policy = Policy(
-        backfill=Slurm(on_machine(site, snapshot, snapshot.machine)), correction=correction
-    )
+    site = on_machine(site, snapshot, snapshot.machine)
+    policy = Policy(backfill=Slurm(site), correction=correction)
     pending = snapshot.pending
     if moment.policy.order is Order.PRIORITY:
         in_order = joined_in_order(pending, snapshot.now)
         pending = replace(pending, submit_time=in_order, eligible_time=None)
     since = moment.waits_from()
-    return replace(moment, snapshot=replace(snapshot, pending=pending), policy=policy, since=since)
+    snapshot = replace(snapshot, pending=pending, machine=site.machine)
+    return replace(moment, snapshot=snapshot, policy=policy, since=since)
 
 
 def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
     """Give a site with the nodes, partitions and reservations that there are now.
 
-    Those partitions are on the machine that start jobs, whatever state the site had them in.
+    Those partitions are on the machine that start jobs, whatever state the site had them in. Who is
+    at a limit is left out of the queue, and the order is what Slurm's priorities make of it now: so
+    neither accounts nor weights go with it.
     """
     there = {part.name for part in machine.slurm_partitions}
+    known = {part.name: part.max_nodes_in_use for part in site.machine.slurm_partitions}
+    parts = tuple(
+        replace(part, max_nodes_in_use=known.get(part.name)) for part in machine.slurm_partitions
+    )
     return replace(
         site,
-        machine=machine,
-        reservations=node_reservations(snapshot.reservations),
+        machine=replace(machine, slurm_partitions=parts),
+        priority=SlurmPriority(multifactor=False),
         rules={
-            name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
+            name: PartitionRules(
+                default_memory_per_node_mib=rules.default_memory_per_node_mib,
+                over_time_limit_s=rules.over_time_limit_s,
+            )
+            for name, rules in site.rules.items()
+            if name in there
         },
-        associations=tuple(
-            each
-            for each in site.associations
-            if each.slurm_partition is None or each.slurm_partition in there
-        ),
+        qos={},
+        associations=(),
+        enforced=frozenset(),
+        reservations=node_reservations(snapshot.reservations),
     )

@@ -391,7 +391,10 @@ class WaitForecasting:
         assumptions = basis.texts
         if basis.runs_queue or basis.site is not None:
             if basis.site is not None:
-                how = f"the queue goes on as this site's Slurm {release_of(basis.site)} schedules"
+                how = (
+                    f"the queue goes on as this site's Slurm {release_of(basis.site)} schedules, "
+                    "in the order that it has now"
+                )
             else:
                 how = (
                     f"the queue's order is {self._settings.order}, backfilling "

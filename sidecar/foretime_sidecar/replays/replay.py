@@ -29,7 +29,6 @@ from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
-from foretime_sim.policies.policy_switching import DYNP
 from foretime_sim.policies.python_policy import PythonBackfill
 from foretime_sim.policies.site_machine import site_of
 from foretime_sim.scores.comparison import PairedRun
@@ -60,6 +59,7 @@ from foretime_sidecar.settings.settings import (
     StoreSettings,
     TableSettings,
 )
+from foretime_sidecar.site_import.kept_site import GivenSite, KeptSite
 from foretime_sidecar.store.store import Store
 
 TABLE_SCHEMES = ("user", "project", "combined", "learned")
@@ -283,13 +283,7 @@ class Replay:
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
         if site_of(self.policy) is not None:
-            asks = self.queue_order is not None and self.queue_order.order == DYNP
-            if self.forecast_interval_s is not None or asks:
-                raise InputError(
-                    "forecasts do not run the queue forward by a site's own rules yet; take a"
-                    " policy (--scheduler policy), or a --queue-order other than dynp"
-                )
-            return ForecastSettings()
+            return ForecastSettings()  # and the site beside them
         if self.policy.switching is not None:
             raise InputError(
                 f"{self.policy.switching}: no switching between orders where forecasts run the"
@@ -301,6 +295,15 @@ class Replay:
                 "one of the engine's, or leave out the forecasts"
             )
         return ForecastSettings.of_policy(order.value, backfill.name)
+
+    def _known_site(self) -> KeptSite | None:
+        """Give the site that the scheduler schedules as; ``None`` where there is none."""
+        site = site_of(self.policy)
+        if site is None:
+            return None
+        kept = KeptSite(GivenSite(site), ForecastSettings().site_interval_s)
+        kept.refresh()
+        return kept
 
     def _by_site_factors(self) -> Policy:
         """Give the policy whose queue follows site factors."""
@@ -349,6 +352,7 @@ class Replay:
                 forecasts=forecasts,
                 estimating_s=math.inf,
                 bounds=self.queue_order is not None,
+                site=self._known_site() if forecasts else None,
             )
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)

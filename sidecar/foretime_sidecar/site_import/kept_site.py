@@ -128,6 +128,29 @@ class SiteFile:
         return site
 
 
+class GivenSite:
+    """A `SiteSource` that never changes: what a replay's scheduler schedules as.
+
+    Parameters
+    ----------
+    site
+        That site.
+    """
+
+    name = "what is given"
+
+    def __init__(self, site: SlurmSite) -> None:
+        self._site = site
+
+    def sign(self) -> object:
+        """Give nothing that changes."""
+        return None
+
+    def read(self) -> SlurmSite:
+        """Give the site."""
+        return self._site
+
+
 @dataclass(frozen=True, slots=True)
 class SiteStanding:
     """What is known of the site, for whoever administers it.

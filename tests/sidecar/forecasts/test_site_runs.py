@@ -101,7 +101,9 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
     known = Known(SITE)
     waits, board = board_of(known, look(HEAD, SMALL))
     assert likely(board, "3") > 60
-    assert board.assumptions[0] == "the queue goes on as this site's Slurm 26.05 schedules"
+    assert board.assumptions[0] == (
+        "the queue goes on as this site's Slurm 26.05 schedules, in the order that it has now"
+    )
     assert known.noted == ""
     new = waits.what_if(board, NewJob(JobRequest("", "cat", None, 2, 600, NOW, "main")))
     assert new.waits is not None

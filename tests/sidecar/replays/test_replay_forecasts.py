@@ -9,14 +9,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.forecasts.site_runs import as_site
+from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
+from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sidecar.store.store import Store
+from foretime_sim.engine.forward import start_times_of
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.waits.forecaster import LEVELS
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.workload import Workload
 
 from tests.support.replay_runs import CLOCK, made_workload
 from tests.support.workloads.real_logs import KTH, read_workload
@@ -92,3 +108,95 @@ def test_what_forecasts_can_not_run_forward_is_refused(
     replay = Replay(Policy(backfill=backfill), state_dir=tmp_path, forecast_interval_s=900)
     with pytest.raises(InputError, match=f"backfilling is {backfill}: forecasts can't run"):
         replay(made_workload(5, days=1), 0)
+
+
+NODES = Machine(
+    (NodeGroup("a", 4, 4), NodeGroup("b", 4, 4)),
+    (SlurmPartition("main", ("a", "b"), default=True), SlurmPartition("short", ("b",), 10)),
+)
+# It looks at the first job of the queue only, every five minutes.
+SITE = SlurmSite(NODES, parameters=SlurmParameters(bf_max_job_test=1, bf_interval=300))
+
+
+def of_two_partitions(jobs: int) -> Workload:
+    workload = replace(made_workload(jobs, days=4), machine=NODES)
+    short = (workload.processors <= 8) & (np.arange(jobs) % 3 == 0)
+    labels = Labels(short.astype(np.int32), ("main", "short"))
+    return replace(workload, requests=ResourceRequests(slurm_partitions=labels))
+
+
+def test_a_site_is_run_forward_as_it_schedules(tmp_path: Path) -> None:
+    """The daemon's own code learns that the site is right, and the settings' policy is not."""
+    workload = of_two_partitions(120)
+    replay = Replay(Policy(backfill=Slurm(SITE)), state_dir=tmp_path, forecast_interval_s=7200)
+    statistics = replay(workload, 0).statistics
+    assert isinstance(statistics, AdjustedStatistics)
+    assert statistics.forecasts is not None
+    assert statistics.forecasts.scored > 50
+    store = Store(tmp_path / "repeat-0" / "foretime.sqlite")
+    starts = CLOCK + workload.submit_time + statistics.wait
+    rows = store.rows(
+        "SELECT job_id, made_at + waited_s FROM served_forecasts WHERE outcome = 'started'"
+    )
+    store.close()
+    for job_id, start in rows:
+        assert start == starts[int(job_id.rpartition("_")[2]) - 1]
+
+
+def test_forecasts_of_a_site_change_nothing_that_is_scheduled() -> None:
+    workload, policy = of_two_partitions(100), Policy(backfill=Slurm(SITE))
+    waits = []
+    for interval_s in (None, 14_400):
+        statistics = Replay(policy, forecast_interval_s=interval_s)(workload, 0).statistics
+        assert isinstance(statistics, AdjustedStatistics)
+        waits.append(statistics.wait)
+    np.testing.assert_array_equal(waits[0], waits[1])
+
+
+def test_looks_at_a_site_give_the_starts_that_come() -> None:
+    """With runtimes known, and nobody to come, its forward runs are what the mock does next."""
+    workload = of_two_partitions(60)
+    workload = replace(workload, submit_time=np.sort(workload.submit_time // 50), array_ids=None)
+    policy = Policy(backfill=Slurm(SITE))
+    setup = SlurmSetup(NODES.cpus, machine=NODES)
+    slurm = MockSlurm(setup, policy, None, CLOCK)
+    labels = None if workload.requests is None else workload.requests.slurm_partitions
+    assert labels is not None
+    for job, submit_time in enumerate((workload.submit_time + CLOCK).tolist()):
+        if submit_time > slurm.now:
+            slurm.advance(submit_time)
+        name = str(labels.get(job))
+        slurm.submit(
+            Submission(
+                "ann",
+                None,
+                name,
+                int(workload.processors[job]),
+                int(workload.requested_time[job]),
+                int(workload.actual_runtime[job]),
+                resources=JobResources((name,)),
+            )
+        )
+    slurm.advance(slurm.now + 1)
+    slurm.settle()
+    client = SlurmCommands(slurm.run)
+    look = Look(slurm.now, client.queue(), cluster=client.cluster())
+    moment = QueueMoment.of(look, ForecastSettings())
+    by_site = as_site(moment.everybody(), SITE)
+    jobs = [int(request.job_id) - 1 for request in moment.requests]
+    runtimes = workload.actual_runtime[jobs][None, :]
+    assert len(by_site.asked) > 20
+    starts = start_times_of(by_site.asked, by_site.snapshot, by_site.policy, runtimes)[0]
+    # A look does not tell when the loops run next: they look at once.
+    meant = replace(Snapshot.of(slurm._engine), slurm_notes=None, pass_due=True)
+    assert meant.engine_index is not None
+    known = workload.actual_runtime[meant.engine_index][None, :]
+    first = len(meant.running)
+    same = start_times_of(range(first, len(meant)), meant, policy, known)[0].tolist()
+    by_job = dict(zip(meant.engine_index[first:].tolist(), same, strict=True))
+    assert starts.tolist() == [by_job[jobs[column]] for column in by_site.asked.tolist()]
+    slurm.finish()
+    came = slurm.schedule().start_time[[jobs[column] for column in by_site.asked.tolist()]]
+    generic = start_times_of(by_site.asked, moment.taken.snapshot, moment.policy, runtimes)[0]
+    # What is left is the phase of the loops.
+    assert np.abs(starts - came).mean() < np.abs(generic - came).mean() / 5

@@ -1,8 +1,8 @@
 """A Slurm with a virtual clock: the hook judges submissions, the engine schedules.
 
 It answers the commands of the sidecar's client with the JSON that Slurm 22.05 prints, so that the
-sidecar can't tell it from a real one. What it leaves out of Slurm: nodes (the machine is a flat
-pool of processors), multifactor priority (the order is the engine's), preemption, steps. Limits are
+sidecar can't tell it from a real one. A flat pool of processors is one node. What it leaves out of
+Slurm: multifactor priority (the order is the engine's), preemption, steps. Limits are
 whole minutes wherever Slurm has whole minutes (the hook, time_min, the JSON); a job's own limit is
 kept to the second, so that a replay without adjustments equals a plain run of the engine.
 """
@@ -19,13 +19,16 @@ from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_estimators.time_units import MINUTE_S
 
+from foretime_sim.engine.node_snapshot import nodes_of_engine
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.mock_scheduler import MockScheduler, Phase
 from foretime_sim.mocks.slurm import replies
 from foretime_sim.mocks.slurm.hook import Fields, Value
+from foretime_sim.mocks.slurm.node_replies import NodeReplies
 from foretime_sim.mocks.slurm.replies import DEFAULT_PARTITION
 from foretime_sim.mocks.slurm.slurm_job import SlurmJob, SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
 
 NO_VAL = 4294967294
 INFINITE = 4294967295
@@ -106,6 +109,11 @@ class MockSlurm(MockScheduler[SlurmJob]):
         self._uids: dict[str, int] = {}
         self._arrays: dict[int, list[int]] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
+        self._node_replies: NodeReplies | None = None
+        if setup.machine is not None:
+            site = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
+            reserved = () if site is None else site.reservations
+            self._node_replies = NodeReplies(setup.machine, reserved)
         self._partition(DEFAULT_PARTITION)
         for name in setup.max_time_min:
             self._partition(name)
@@ -302,7 +310,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
         """
         match list(argv):
             case ["squeue", "--all", "--json"]:
-                return replies.listed(self._each(replies.queued, self._queued_jobs()))
+                return replies.listed(self._queue())
             case ["sacct", "--json", *options]:
                 ended = self._ended_between(*replies.span(options, self.now))
                 return replies.listed(self._each(replies.accounted, ended))
@@ -311,10 +319,15 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 idle = self._engine.free_processors
                 return f"{allocated}/{idle}/0/{self._setup.processors}\n"
             case ["scontrol", "show", "config"]:
-                return replies.configuration(self._setup)
+                nodes = "" if self._node_replies is None else self._node_replies.configuration
+                return replies.configuration(self._setup) + nodes
             case ["scontrol", "show", "partition", *_]:
+                if self._node_replies is not None:
+                    return self._node_replies.partitions()
                 return replies.partitions(self._partitions)
             case ["scontrol", "show", "node", *_]:
+                if self._node_replies is not None:
+                    return self._node_replies.nodes()
                 return replies.node(self._setup.processors, self._partitions)
             case ["scontrol", "show", "federation"]:
                 return ""
@@ -327,6 +340,9 @@ class MockSlurm(MockScheduler[SlurmJob]):
             case ["sacctmgr", "--noheader", "--parsable2", "show", "qos", *_]:
                 return "normal|0\nhigh|100\n"
             case ["scontrol", "show", "reservation", *_]:
+                if self._node_replies is not None:
+                    text = self._node_replies.reservations(self.now)
+                    return text or "No reservations in the system\n"
                 return replies.reservations(self._setup.reservations, self.now)
             case ["scontrol"] if stdin is not None:
                 # As scontrol does it: what is refused does not keep the rest from being done.
@@ -341,6 +357,19 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _queue(self) -> list[dict[str, Any]]:
+        """Give what ``squeue --json`` says of each job."""
+        jobs = self._queued_jobs()
+        told = self._each(replies.queued, jobs)
+        if self._node_replies is None:
+            return told
+        running = self._engine.running()
+        held = nodes_of_engine(self._engine, running, self._engine.queue()).held
+        had = dict(zip(running.tolist(), self._node_replies.had(held, len(running)), strict=True))
+        for job, fields in zip(jobs, told, strict=True):
+            fields |= self._node_replies.asked(self._jobs[job].submission) | had.get(job, {})
+        return told
 
     def _scontrol(self, line: str) -> None:
         if line in ("", "quit"):

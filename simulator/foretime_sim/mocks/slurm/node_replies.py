@@ -1,0 +1,162 @@
+"""What the mock Slurm's commands print of a machine of nodes, and of what jobs ask and have there.
+
+Nodes are named after their groups, ``cpu.1``, ``cpu.2``, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from foretime_sim.engine.node_snapshot import HeldNodes
+from foretime_sim.machines.machine import Machine, Selection
+from foretime_sim.machines.reservations import NodeReservation
+from foretime_sim.mocks.slurm.slurm_job import Submission
+from foretime_sim.workloads.node_request import JobResources
+
+
+class NodeReplies:
+    """The words of one machine.
+
+    Parameters
+    ----------
+    machine
+        Nodes and slurm_partitions.
+    reservations
+        Of groups of nodes, on the mock's clock.
+    """
+
+    def __init__(self, machine: Machine, reservations: Sequence[NodeReservation] = ()) -> None:
+        self._machine = machine
+        self._counts_memory = machine.selection is Selection.CPU_MEMORY and any(
+            group.memory_mib for group in machine.node_groups
+        )
+        self._reservations = tuple(reservations)
+        self._of_group = {
+            group.name: tuple(f"{group.name}.{number + 1}" for number in range(group.nodes))
+            for group in machine.node_groups
+        }
+        self._names = tuple(self._named(self._of_group))
+        self._nodes = "".join(self._node_lines())
+        self._partitions = "".join(self._partition_lines())
+
+    def _named(self, groups: Iterable[str]) -> list[str]:
+        return [name for group in groups for name in self._of_group[group]]
+
+    @property
+    def default_partition(self) -> str:
+        """Where jobs go that name none."""
+        return self._machine.slurm_partitions[self._machine.default_partition].name
+
+    @property
+    def configuration(self) -> str:
+        """Lines of ``scontrol show config``."""
+        counted = "CR_CPU_MEMORY" if self._counts_memory else "CR_CPU"
+        return f"SelectType              = select/cons_tres\nSelectTypeParameters    = {counted}\n"
+
+    def nodes(self) -> str:
+        """Give ``scontrol show node --oneliner``."""
+        return self._nodes
+
+    def _node_lines(self) -> Iterable[str]:
+        for group in self._machine.node_groups:
+            inside = [
+                part.name
+                for part in self._machine.slurm_partitions
+                if group.name in part.node_groups
+            ]
+            gpus = f"gpu:{group.gpus}" if group.gpus else "(null)"
+            for name in self._of_group[group.name]:
+                yield (
+                    f"NodeName={name} Arch=x86_64 CPUAlloc=0 CPUEfctv={group.cpus}"
+                    f" CPUTot={group.cpus} AvailableFeatures={','.join(group.features) or '(null)'}"
+                    f" Gres={gpus} RealMemory={group.memory_mib} State=IDLE Weight={group.weight}"
+                    f" Partitions={','.join(inside)}\n"
+                )
+
+    def partitions(self) -> str:
+        """Give ``scontrol show partition --oneliner``."""
+        return self._partitions
+
+    def _partition_lines(self) -> Iterable[str]:
+        default = self.default_partition
+        for part in self._machine.slurm_partitions:
+            time = "UNLIMITED" if part.max_time_s is None else f"{-(-part.max_time_s // 60)}:00"
+            nodes = "UNLIMITED" if part.max_nodes is None else part.max_nodes
+            memory = part.default_memory_per_cpu_mib
+            default_memory = f"DefMemPerCPU={memory}" if memory else "DefMemPerNode=UNLIMITED"
+            yield (
+                f"PartitionName={part.name} Default={'YES' if part.name == default else 'NO'}"
+                f" QoS=N/A MaxNodes={nodes} MaxTime={time}"
+                f" Nodes={','.join(self._named(part.node_groups))}"
+                f" PriorityTier={part.priority_tier} {default_memory}"
+                f" OverSubscribe={'EXCLUSIVE' if part.exclusive else 'NO'} State=UP\n"
+            )
+
+    def reservations(self, now: int) -> str:
+        """Give those that have not ended, as ``--oneliner`` with epoch seconds does."""
+        return "".join(
+            f"ReservationName={each.name} StartTime={each.start} EndTime={each.end}"
+            f" Nodes={','.join(self._named(each.node_groups))} PartitionName=(null)"
+            f" Flags=SPEC_NODES State={'ACTIVE' if each.start <= now else 'INACTIVE'}\n"
+            for each in self._reservations
+            if each.end > now
+        )
+
+    def asked(self, submission: Submission) -> dict[str, Any]:
+        """Give what a job asks of nodes, as ``squeue --json`` does."""
+        asked = submission.resources or JobResources()
+        per_task = asked.cpus_per_task or 1
+        fields: dict[str, Any] = {
+            "partition": ",".join(asked.slurm_partitions or (self.default_partition,)),
+            "node_count": asked.nodes or 1,
+            "max_nodes": asked.nodes or 0,
+            "tasks": asked.tasks or max(submission.processors // per_task, 1),
+            "cpus_per_task": per_task,
+            "memory_per_node": asked.memory_per_node_mib or self._least_memory(asked),
+            "memory_per_cpu": asked.memory_per_cpu_mib,
+            "features": asked.constraint,
+            "shared": ["none"] if asked.exclusive else [],
+            "resv_name": asked.reservation or "",
+        }
+        if asked.gpus_per_node:
+            fields["tres_per_node"] = f"gres:gpu:{asked.gpus_per_node}"
+        if asked.node_groups is not None:
+            others = [name for name in self._of_group if name not in asked.node_groups]
+            fields["excluded_nodes"] = ",".join(self._named(others))
+        return fields
+
+    def _least_memory(self, asked: JobResources) -> int | None:
+        """Give 1 MiB for a job that asks for no memory: to Slurm that would be all of a node."""
+        names = asked.slurm_partitions or (self.default_partition,)
+        part = self._machine.slurm_partitions[self._machine.partition_index(names[0])]
+        says = asked.memory_per_cpu_mib or part.default_memory_per_cpu_mib
+        return 1 if self._counts_memory and not says else None
+
+    def had(self, held: HeldNodes, jobs: int) -> list[dict[str, Any]]:
+        """Give what running jobs have, each in the order of its row, as ``squeue --json`` does."""
+        first = self._machine.first_nodes
+        given = list(first)  # of nodes that are alike only the number counts
+        rows: list[list[tuple[str, int, int, int]]] = [[] for _ in range(jobs)]
+        for job, node, nodes, cpus, memory, gpus in held.rows().tolist():
+            group = next(at for at in reversed(range(len(first))) if first[at] <= node)
+            if self._machine.is_whole(group):
+                node, given[group] = given[group], given[group] + nodes
+            names = self._names[node : node + nodes]
+            rows[job] += [(name, cpus, memory, gpus) for name in names]
+        return [
+            {
+                "job_resources": {
+                    "nodes": {
+                        "count": len(has),
+                        "list": ",".join(name for name, *_ in has),
+                        "allocation": [
+                            {"name": name, "cpus": {"count": cpus}, "memory": {"allocated": memory}}
+                            for name, cpus, memory, _ in has
+                        ],
+                    }
+                },
+                "gres_detail": [f"gpu:{gpus}" if gpus else "" for *_, gpus in has],
+            }
+            for has in rows
+        ]
