@@ -107,6 +107,11 @@ def import_command(
         raise InputError("--from and --commands-dir: give one of them")
     if output is not None:
         check_outputs({"--output": output}, {})
+        if folder is not None and output.resolve().parent == folder.resolve():
+            raise InputError(
+                f"--output {output}: is in the folder of saved output, which holds nothing else;"
+                " name a file in another one"
+            )
         if exists(output) and not force:
             raise InputError(
                 f"--output {output}: is there already, and changes in it would be lost; name"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +94,17 @@ def test_a_scheduler_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None
     code, out, err = run("site", "import", "--commands-dir", tmp_path, "--scheduler", "slurm")
     assert (code, out) == (1, "")
     assert f"can't run {tmp_path}/scontrol" in err
+
+
+def test_saved_output_is_not_written_over(run: Run, saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    for file in ("config.txt", "nodes.txt", "partitions.txt"):
+        shutil.copy(saved / file, tmp_path / "copy")
+    nodes = tmp_path / "copy/nodes.txt"
+    code, out, err = run("site", "import", "--from", nodes.parent, "-o", nodes, "--force")
+    assert (code, out) == (2, "")
+    assert "is in the folder of saved output" in err
+    assert nodes.read_text() == (saved / "nodes.txt").read_text()
 
 
 def test_both_sources_are_refused(run: Run, tmp_path: Path) -> None:
