@@ -110,7 +110,7 @@ class SiteRuns:
             by_site = as_site(moment, site)
             why_not = self._why_too_slow(by_site)
             if not why_not:
-                answer = self._ladder.forecast(by_site)
+                answer = _unreserved(by_site, self._ladder.forecast(by_site))
                 self.ran = site
         except Exception as error:  # noqa: BLE001 - a model's mistake must not cost all forecasts
             why_not = f"{error}" if isinstance(error, InputError) else repr(error)
@@ -122,7 +122,8 @@ class SiteRuns:
         if self.ran is None:
             return WaitForecasts.none(len(moment.asked))
         try:
-            return self._ladder.consider(as_site(moment, self.ran))
+            by_site = as_site(moment, self.ran)
+            return _unreserved(by_site, self._ladder.consider(by_site))
         except Exception as error:  # noqa: BLE001 - as above
             self._note(f"a job that is not in the queue: {error}")
             return WaitForecasts.none(len(moment.asked))
@@ -167,6 +168,32 @@ class SiteRuns:
 
     def finished(self, job: FinishedJob) -> None:
         """Learn nothing: the models have a teacher."""
+
+
+def _unreserved(moment: Moment, answer: WaitForecasts) -> WaitForecasts:
+    """Take away answers on jobs that have none but reserved nodes: whose those are is not known."""
+    snapshot, requests = moment.snapshot, moment.snapshot.pending.requests
+    if requests is None or snapshot.machine is None or not snapshot.reservations:
+        return answer
+    number = {group.name: at for at, group in enumerate(snapshot.machine.node_groups)}
+    reserved = {
+        number[name]
+        for each in node_reservations(snapshot.reservations)
+        for name in each.node_groups
+    }
+    inside = np.array(
+        [
+            all(reserved.issuperset(choice.node_groups) for choice in request.choices)
+            for request in requests.distinct
+        ],
+        dtype=np.bool_,
+    )
+    rows = moment.asked - len(snapshot.running)
+    theirs = inside[requests.number[rows]]
+    return WaitForecasts(
+        np.where(theirs[:, np.newaxis], np.nan, answer.wait_s),
+        np.where(theirs, np.nan, answer.starts_now),
+    )
 
 
 def as_site(moment: Moment, site: SlurmSite) -> Moment:

@@ -244,6 +244,19 @@ def test_with_too_few_samples_in_the_time_it_is_left_to_others(
     assert known.noted == "a run of 3 jobs takes 0.1 s"
 
 
+def test_jobs_in_a_reservation_are_left_to_others() -> None:
+    """Whose a reservation is no forward run of a site knows yet."""
+    known = Known(SITE)
+    night = Reservation("night", NOW + 600, NOW + 7_200, nodes=frozenset({"n4"}))
+    inside = waiting("4", 2, 300, reservation="night")
+    seen = replace(look(HEAD, SMALL, inside), reservations=(night,))
+    _, board = board_of(known, seen)
+    assert known.noted == ""
+    assert 0 < likely(board, "4") <= 700
+    assert likely(board, "3") > 700
+    assert board.assumptions[0].startswith("the queue goes on as this site's Slurm")
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_the_queue_holds_runs_to_its_end(seed: int) -> None:
     """Arrays, dependencies, begin times, reservations, nodes by name, and limits on tasks."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.forecasts import production_forecaster
 from foretime_sidecar.forecasts.site_runs import as_site
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.replays.replay import Replay
@@ -28,6 +30,7 @@ from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.forecaster import LEVELS
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources
@@ -125,14 +128,33 @@ def of_two_partitions(jobs: int) -> Workload:
     return replace(workload, requests=ResourceRequests(slurm_partitions=labels))
 
 
-def test_a_site_is_run_forward_as_it_schedules(tmp_path: Path) -> None:
+def test_a_site_is_run_forward_as_it_schedules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The daemon's own code learns that the site is right, and the settings' policy is not."""
+    choices: list[BestOf] = []
+
+    def noted(*arguments: Any) -> BestOf:
+        choices.append(BestOf(*arguments))
+        return choices[-1]
+
+    monkeypatch.setattr(production_forecaster, "BestOf", noted)
     workload = of_two_partitions(120)
     replay = Replay(Policy(backfill=Slurm(SITE)), state_dir=tmp_path, forecast_interval_s=7200)
     statistics = replay(workload, 0).statistics
     assert isinstance(statistics, AdjustedStatistics)
     assert statistics.forecasts is not None
     assert statistics.forecasts.scored > 50
+    learned = choices[-1].state()
+    judged, beyond = (
+        dict(zip(learned["forecasters"], learned[name], strict=True))
+        for name in ("judged", "beyond")
+    )
+    assert min(judged["slurm"], judged["forward"]) > 10
+    # Losses are told beyond those of the first, which is the site.
+    assert choices[-1].ranked[0].name == "slurm"
+    assert beyond["slurm"] == 0
+    assert beyond["forward"] / judged["forward"] > 0.03
     store = Store(tmp_path / "repeat-0" / "foretime.sqlite")
     starts = CLOCK + workload.submit_time + statistics.wait
     rows = store.rows(
