@@ -17,7 +17,7 @@ PACKAGES = {
 }
 CPP_ROOMS = (
     "core", "slurm", "estimators", "logs", "nodes", "bluegene", "planning", "planning/slack",
-    "planning/nodes", "planning/slurm", "engine", "bindings",
+    "planning/nodes", "planning/pbs", "planning/slurm", "engine", "bindings",
 )  # fmt: skip
 """The native core's, the lowest first."""
 SQL = re.compile(

@@ -34,6 +34,7 @@ from foretime_sim.policies.site_machine import site_of
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
+from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -310,6 +311,8 @@ class Replay:
         site = site_of(self.policy)
         if site is None:
             return self.policy.in_order(Order.PRIORITY)
+        if isinstance(site, PbsSite):
+            raise InputError("queue_order: PBS has no site factors: leave it out")
         if not site.priority.multifactor:
             raise InputError("queue_order: priority/basic has no site factors: give multifactor")
         return self.policy

@@ -14,6 +14,7 @@
 #include "bindings/choices.hpp"
 #include "bindings/interruption.hpp"
 #include "bindings/numpy_columns.hpp"
+#include "bindings/pbs_bindings.hpp"
 #include "bindings/python_policies.hpp"
 #include "bindings/slurm_bindings.hpp"
 #include "engine/engine.hpp"
@@ -198,6 +199,7 @@ void register_engine(nb::module_& m) {
   nb::class_<Engine> engine(m, "Engine", nb::type_slots(engine_slots.data()));
   register_python_policies(engine);
   register_slurm(m, engine);
+  register_pbs(m, engine);
   engine
       .def(
           "__init__",

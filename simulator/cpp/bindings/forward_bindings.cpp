@@ -11,6 +11,7 @@
 
 #include "bindings/node_snapshot_bindings.hpp"
 #include "bindings/owned_array.hpp"
+#include "bindings/pbs_bindings.hpp"
 #include "bindings/slurm_bindings.hpp"
 #include "engine/engine.hpp"
 #include "engine/forward.hpp"
@@ -184,6 +185,7 @@ void register_forward(nb::module_& m) {
   nb::class_<Beginning> beginning(m, "Beginning");
   register_node_snapshots(m, beginning);
   register_slurm_beginning(m, beginning);
+  register_pbs_beginning(m, beginning);
   beginning
       .def(
           "__init__",
@@ -200,6 +202,7 @@ void register_forward(nb::module_& m) {
                                  .plans = {},
                                  .nodes = {},
                                  .slurm = {},
+                                 .pbs = {},
                                  .admission = {}};
           },
           nb::arg("machine_processors"), nb::arg("policy"), nb::arg("now"),

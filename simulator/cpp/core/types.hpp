@@ -32,11 +32,12 @@ enum class Backfill : std::uint8_t {
   kFirstFit,
   kSlack,
   kSlurm,
+  kPbs,
   kOutside
 };
 constexpr auto names_of(Backfill) {
   return named("none", "easy", "easy-sjbf", "easy-wspt", "conservative", "planning", "first-fit",
-               "slack", "slurm", "outside");
+               "slack", "slurm", "pbs", "outside");
 }
 enum class Compression : std::uint8_t { kReservationOrder, kSubmissionOrder, kOneByOne };
 constexpr auto names_of(Compression) {

@@ -65,6 +65,14 @@ const SlurmPlanner& Engine::slurm_planner() const {
   return dynamic_cast<const SlurmPlanner&>(*planner_);
 }
 
+void Engine::use_pbs(PbsState state) {
+  planner_ = std::make_unique<PbsPlanner>(scheduling(), std::move(state));
+}
+
+PbsPlanner& Engine::pbs_planner() { return dynamic_cast<PbsPlanner&>(*planner_); }
+
+const PbsPlanner& Engine::pbs_planner() const { return dynamic_cast<const PbsPlanner&>(*planner_); }
+
 void Engine::use_bgp(BgpMachine machine) {
   planner_ = std::make_unique<BgpPlanner>(scheduling(), std::move(machine));
 }

@@ -19,6 +19,7 @@
 #include "engine/outside_policy.hpp"
 #include "planning/bgp_planner.hpp"
 #include "planning/nodes/node_planner.hpp"
+#include "planning/pbs/pbs_planner.hpp"
 #include "planning/planner.hpp"
 #include "planning/slurm/slurm_planner.hpp"
 
@@ -50,6 +51,10 @@ class Engine final : private Pass {
   void use_slurm(SlurmState state);
   SlurmPlanner& slurm_planner();
   const SlurmPlanner& slurm_planner() const;
+  // As a site's PBS does.
+  void use_pbs(PbsState state);
+  PbsPlanner& pbs_planner();
+  const PbsPlanner& pbs_planner() const;
   // In place of the flat pool, before any job is submitted; its jobs ask for nodes.
   void use_bgp(BgpMachine machine);
   BgpPlanner& bgp_planner();

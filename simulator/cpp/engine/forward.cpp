@@ -95,6 +95,32 @@ std::optional<SlurmState> slurm_of(const Beginning& beginning,
   return planner.state();
 }
 
+// The same of a site's PBS.
+std::optional<PbsState> pbs_of(const Beginning& beginning, const std::vector<std::size_t>& order) {
+  if (!beginning.pbs) return std::nullopt;
+  const PbsBeginning& from = *beginning.pbs;
+  const std::size_t running = beginning.running.size();
+  Engine engine(beginning.machine, beginning.policy, beginning.now);
+  engine.use_pbs(PbsState(from.site, beginning.now));
+  PbsPlanner& planner = engine.pbs_planner();
+  for (const ResourceRequest& request : from.requests) planner.add_request(request);
+  if (from.notes) planner.begin_with(*from.notes);
+  for (std::size_t i = 0; i < running; ++i) {
+    const auto index = static_cast<JobIndex>(i);
+    planner.has_already(index, from.running[i].slurm_partition, from.running[i].nodes);
+    engine.add_running(beginning.running[i]);
+  }
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const auto index = static_cast<JobIndex>(running + at);
+    planner.set_request(index, from.request_of[order[at]]);
+    const std::size_t place = running + order[at];
+    if (from.notes && place < from.notes->facts.size()) {
+      planner.describe(index, from.notes->facts[place]);
+    }
+  }
+  return planner.state();
+}
+
 // By the indices that jobs have in the engines.
 std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
                                                const std::vector<std::size_t>& order) {
@@ -145,6 +171,7 @@ struct Prepared {
   std::optional<Asked> asked;      // none: every job
   std::optional<NodeScheduling> nodes;
   std::optional<SlurmState> slurm;
+  std::optional<PbsState> pbs;
   std::shared_ptr<const AdmissionRules> rules;
 };
 
@@ -159,6 +186,7 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
   if (prepared.slurm) engine.use_slurm(*prepared.slurm);
+  if (prepared.pbs) engine.use_pbs(*prepared.pbs);
   if (prepared.rules) engine.admit_by(prepared.rules);
   engine.reserve(jobs);
   if (beginning.estimated_at) engine.resume_estimates(*beginning.estimated_at);
@@ -177,12 +205,12 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
     const Arrivals& arrivals = samples.arrivals;
     for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
       const JobIndex arriving = engine.submit(arrivals.jobs[i]);
-      if (nodes || prepared.slurm) {
+      if (nodes || prepared.slurm || prepared.pbs) {
         engine.on_nodes().set_request(arriving, arrivals.request_of[i]);
       }
     }
   }
-  if (beginning.plans || prepared.slurm || !beginning.pass_due) {
+  if (beginning.plans || prepared.slurm || prepared.pbs || !beginning.pass_due) {
     engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
   }
   if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
@@ -204,10 +232,11 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {
   const Prepared prepared = [&] {
-    Prepared made{in_submission_order(beginning.pending), {}, {}, {}, {}};
+    Prepared made{in_submission_order(beginning.pending), {}, {}, {}, {}, {}};
     if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
     made.nodes = nodes_of(beginning, made.order);
     if (auto slurm = slurm_of(beginning, made.order)) made.slurm.emplace(std::move(*slurm));
+    if (auto pbs = pbs_of(beginning, made.order)) made.pbs.emplace(std::move(*pbs));
     made.rules = rules_of(beginning, made.order);
     return made;
   }();

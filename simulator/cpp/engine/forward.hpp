@@ -8,6 +8,7 @@
 #include "core/admission.hpp"
 #include "core/types.hpp"
 #include "nodes/node_scheduling.hpp"
+#include "planning/pbs/pbs_planner.hpp"
 #include "planning/planner.hpp"
 #include "planning/slurm/slurm_planner.hpp"
 
@@ -38,6 +39,15 @@ struct SlurmBeginning {
   std::optional<SlurmNotes> notes;  // when its loops run; none: they look at once
 };
 
+// A site's PBS in place of a flat pool, and what its jobs have and ask.
+struct PbsBeginning {
+  std::shared_ptr<const PbsSite> site;
+  std::vector<ResourceRequest> requests;
+  std::vector<std::int32_t> request_of;      // of each pending job
+  std::vector<NodeBeginning::Held> running;  // of each
+  std::optional<PbsNotes> notes;             // none: nothing is known of whose jobs are
+};
+
 // What every run begins with. Actual runtimes are those of the samples.
 struct Beginning {
   Processors machine = 0;
@@ -52,6 +62,7 @@ struct Beginning {
   std::optional<PlanNotes> plans;
   std::optional<NodeBeginning> nodes;
   std::optional<SlurmBeginning> slurm;
+  std::optional<PbsBeginning> pbs;
   // By place: the running jobs, then the pending ones; null if nothing keeps jobs from the queue.
   std::shared_ptr<AdmissionRules> admission;
 };

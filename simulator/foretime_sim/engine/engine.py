@@ -19,6 +19,7 @@ from foretime_sim.engine.native.node_core import (
     refuse_of_flat_pool,
     use_machine,
 )
+from foretime_sim.engine.native.pbs_core import PbsNames, describe_for_pbs, use_pbs_site
 from foretime_sim.engine.native.slurm_core import (
     check_all_ran,
     describe_for_slurm,
@@ -31,6 +32,7 @@ from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.role_times import ScheduledTimes, job_times
@@ -104,10 +106,11 @@ def simulate(
     policy.check_slack_jobs(slack_jobs, workload)
     if time_limit is not None:
         policy.check_in(Place.TIME_LIMITS)
-    site = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
-    if site is not None:
-        workload = machine_of_site(workload, site)
-        if time_limit is None:
+    slurm = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
+    pbs = policy.backfill.site if isinstance(policy.backfill, Pbs) else None
+    if isinstance(policy.backfill, Slurm | Pbs):
+        workload = machine_of_site(workload, policy.backfill.site.machine)
+        if slurm is not None and time_limit is None:
             time_limit = whole_minutes(np.asarray(workload.requested_time))
     times = job_times(workload, policy.roles, scheduled_time, time_limit, priority)
     begin = int(workload.submit_time[0]) if len(workload) else 0
@@ -117,11 +120,16 @@ def simulate(
         if refusal := too_large(workload, workload.machine):
             raise InputError(refusal)
         use_bgp_machine(core, workload.machine, policy, reserved=bool(reservations))
-    elif site is not None:
+    elif slurm is not None:
         refuse_of_flat_pool(policy, reserved=bool(reservations))
         record = allocation or check
-        use_slurm_site(core, site, workload.epoch_of_zero, record=record, keep_plans=False)
-        describe_for_slurm(core, workload, site)
+        use_slurm_site(core, slurm, workload.epoch_of_zero, record=record, keep_plans=False)
+        describe_for_slurm(core, workload, slurm)
+    elif pbs is not None:
+        refuse_of_flat_pool(policy, reserved=bool(reservations))
+        names = PbsNames(pbs)
+        use_pbs_site(core, pbs, workload.epoch_of_zero, names, record=allocation or check)
+        describe_for_pbs(core, workload, names)
     elif workload.machine is not None:
         use_machine(
             core,
@@ -145,7 +153,7 @@ def simulate(
         times.priority,
     )
     core.finish()
-    if site is not None:
+    if slurm is not None or pbs is not None:
         check_all_ran(core, workload)
     schedule = core_schedule(core, policy, workload.machine)
     if check:

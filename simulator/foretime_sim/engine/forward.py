@@ -24,6 +24,7 @@ from foretime_sim import _core
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
 from foretime_sim.engine.native.node_core import core_group, core_request
+from foretime_sim.engine.native.pbs_core import PbsNames, check_notes, core_pbs_site
 from foretime_sim.engine.native.slurm_core import core_site
 from foretime_sim.engine.native.snapshot_columns import (
     NEVER,
@@ -41,10 +42,12 @@ from foretime_sim.policies.advance_reservations import (
     of_processors,
 )
 from foretime_sim.policies.backfilling import Place
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import has_python
 from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes, by_role
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
@@ -240,12 +243,15 @@ def _run(
     elif threads < 1:
         raise InputError(f"threads is {threads}: give 1 or more, or None for one a core")
     beginning = _beginning(snapshot, policy)
-    if isinstance(policy.backfill, Slurm):
-        _check_site(snapshot, policy.backfill.site)
+    site = policy.backfill.site if isinstance(policy.backfill, Slurm | Pbs) else None
+    if site is not None and snapshot.machine != site.machine:
+        raise InputError(
+            f"under {policy.backfill} the snapshot's machine is that of the site: give it"
+            " machine=site.machine"
+        )
     if snapshot.machine is not None:
         if arrivals is not None and arrivals.requests is None:
             arrivals = _placed(snapshot, snapshot.machine, arrivals)
-        site = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
         give_nodes(beginning, snapshot, None if arrivals is None else arrivals.requests, site)
     coming = _core.Arrivals()
     if arrivals is not None:
@@ -332,13 +338,6 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     return beginning
 
 
-def _check_site(snapshot: Snapshot, site: SlurmSite) -> None:
-    if snapshot.machine != site.machine:
-        raise InputError(
-            "under slurm the snapshot's machine is that of the site: give it machine=site.machine"
-        )
-
-
 def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> SampledArrivals:
     """Give arrivals with what they ask of nodes, but for those that could never run."""
     jobs = len(arrivals.sample)
@@ -407,7 +406,7 @@ def give_nodes(
     beginning: _core.Beginning,
     snapshot: Snapshot,
     arriving: NodeRequests | None,
-    site: SlurmSite | None = None,
+    site: SlurmSite | PbsSite | None = None,
 ) -> None:
     """Give the core the machine, what jobs have of it, and what those that wait or come ask."""
     machine, running, pending = snapshot.machine, snapshot.running, snapshot.pending
@@ -415,6 +414,18 @@ def give_nodes(
     if machine is None or held is None or partition is None or requests is None:
         raise InputError("the snapshot has no machine of nodes")
     asked = (*requests.distinct, *(() if arriving is None else arriving.distinct))
+    if isinstance(site, PbsSite):
+        names = PbsNames(site)
+        check_notes(site, snapshot.pbs_notes)
+        beginning.use_pbs(
+            core_pbs_site(site, snapshot.epoch_of_zero, names),
+            [core_request(request) for request in asked],
+            np.ascontiguousarray(requests.number, dtype=np.int64),
+            partition,
+            held.rows(),
+            snapshot.pbs_notes,
+        )
+        return
     if site is not None:
         beginning.use_slurm(
             core_site(site, snapshot.epoch_of_zero),

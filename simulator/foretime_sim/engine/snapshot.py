@@ -208,6 +208,9 @@ class Snapshot:
     slurm_notes
         Under Slurm, taken of an engine: when its loops run next, and what they left; ``None``: they
         look at the queue at once.
+    pbs_notes
+        Under PBS, taken of an engine: whose the jobs are, what fair share has counted, and when the
+        last cycle was; ``None``: nothing is known of that.
     epoch_of_zero
         Epoch seconds of the clock's zero: Slurm's periods are those of the real clock.
     current_order
@@ -245,6 +248,7 @@ class Snapshot:
     limits: tuple[GroupLimit, ...] = ()
     current_order: Order | None = None
     slurm_notes: _core.SlurmNotes | None = None
+    pbs_notes: _core.PbsNotes | None = None
     epoch_of_zero: int = 0
 
     def __post_init__(self) -> None:
@@ -366,6 +370,7 @@ class Snapshot:
             machine=engine.machine,
             current_order=engine.current_order if engine.policy.switching else None,
             slurm_notes=_core.slurm_notes(core) if engine.policy.is_slurm else None,
+            pbs_notes=_core.pbs_notes(core, running, pending) if engine.policy.is_pbs else None,
             epoch_of_zero=engine.epoch_of_zero,
         )
 

@@ -15,6 +15,7 @@ from foretime_sim.engine.job_view import JobView, Moves
 from foretime_sim.engine.native.bgp_core import by_size_and_name, use_bgp_machine
 from foretime_sim.engine.native.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.engine.native.node_core import core_request, use_machine
+from foretime_sim.engine.native.pbs_core import PbsNames, check_resources, use_pbs_site
 from foretime_sim.engine.native.slurm_core import StepwiseNames, use_slurm_site, whole_minutes
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine
@@ -23,6 +24,7 @@ from foretime_sim.machines.reservations import AdvanceReservation, NodeReservati
 from foretime_sim.policies.advance_reservations import check_node_reservations, of_processors
 from foretime_sim.policies.backfilling import Place
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.python_policy import PythonOrder
@@ -95,13 +97,18 @@ class Engine:
     ) -> None:
         self.policy = policy or Policy()
         slurm = self.policy.backfill if isinstance(self.policy.backfill, Slurm) else None
+        pbs = self.policy.backfill if isinstance(self.policy.backfill, Pbs) else None
         self._slurm_names = None if slurm is None else StepwiseNames(slurm.site)
-        if slurm is not None:
-            if machine not in (None, slurm.site.machine):
+        self._pbs_names = None if pbs is None else PbsNames(pbs.site)
+        if isinstance(self.policy.backfill, Slurm | Pbs):
+            site_machine = self.policy.backfill.site.machine
+            if machine not in (None, site_machine):
                 raise InputError("machine is another than that of the site: leave it out")
             if reservations:
                 raise InputError("reservations are those of the site: leave them out")
-            machine, reservations = slurm.site.machine, slurm.site.reservations
+            machine = site_machine
+        if slurm is not None:
+            reservations = slurm.site.reservations
         if isinstance(machine, BgpMachine):
             has, unit = machine.nodes, "nodes"
         elif machine is not None:
@@ -144,6 +151,8 @@ class Engine:
             use_slurm_site(
                 self._core, slurm.site, epoch_of_zero, record=allocation, keep_plans=True
             )
+        elif pbs is not None and self._pbs_names is not None:
+            use_pbs_site(self._core, pbs.site, epoch_of_zero, self._pbs_names, record=allocation)
         elif machine is not None:
             use_machine(self._core, machine, self.policy, reserved=False, record=allocation)
 
@@ -343,6 +352,11 @@ class Engine:
             self._slurm_names.describe(self._core, user, project, reservation, said)
         elif said is not None:
             raise InputError("said is for a site's scheduler (backfill=Slurm(site)): leave it out")
+        if self._pbs_names is not None:
+            names = self._pbs_names
+            self._core.describe_for_pbs(
+                len(self._core), names.code("u", user), names.code("p", project)
+            )
 
     def _default_limit(self, requested_time: int) -> int:
         if self._slurm_names is None:
@@ -595,6 +609,8 @@ class Engine:
                 raise InputError("resources are for a machine of nodes: this engine has none")
             return processors, None
         asked = resources or JobResources()
+        if self._pbs_names is not None:
+            check_resources(asked)
         request = fit_request(
             self.machine, asked, processors, requested_time, self._node_reservations
         )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.slurm import Slurm
 
@@ -40,7 +41,7 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
     Raises
     ------
     InputError
-        If the mechanism is PBS's, and the site under Slurm.
+        If the mechanism is PBS's, and the site under Slurm, or the other way round.
 
     Examples
     --------
@@ -52,6 +53,11 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
     """
     if isinstance(policy.backfill, Slurm):
         policy = replace(policy, backfill=_slurm(policy.backfill, mechanism))
+    if isinstance(policy.backfill, Pbs) and mechanism is not Mechanism.PBS_SOFT_WALLTIME:
+        raise InputError(
+            f"the mechanism is {mechanism.value}, and the scheduler PBS: take"
+            f" {Mechanism.PBS_SOFT_WALLTIME.value}, or leave the site out"
+        )
     match mechanism:
         case Mechanism.SLURM_SOFT_LIMIT:
             return replace(policy, roles=Roles.parse("111"), correction=Correction.SLURM)

@@ -12,6 +12,7 @@ from foretime_sim.policies.choices import NamedChoice
 from foretime_sim.policies.families import Backfill, Planning, Slack
 from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy_switching import PolicySwitching
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slack import Overruns, SlackJobs
@@ -162,6 +163,11 @@ class Policy:
         return isinstance(self.backfill, Slurm)
 
     @property
+    def is_pbs(self) -> bool:
+        """Whether a site's PBS schedules."""
+        return isinstance(self.backfill, Pbs)
+
+    @property
     def order_name(self) -> str:
         """What the queue order is called: that of the switching where there is one."""
         return str(self.order if self.switching is None else self.switching)
@@ -231,7 +237,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         if isinstance(self.backfill, Slurm):
-            self._check_slurm()
+            self._check_site("slurm", "site's priorities order", Correction.SLURM)
+        if isinstance(self.backfill, Pbs):
+            self._check_site("pbs", "site's scheduler orders", Correction.PBS)
         if (
             self.guard is not None
             and self.guard.runs_beside
@@ -256,21 +264,21 @@ class Policy:
         if self.scheduling_interval_s is not None:
             self._check_interval(self.scheduling_interval_s)
 
-    def _check_slurm(self) -> None:
+    def _check_site(self, name: str, orders: str, correction: Correction) -> None:
+        """Check that nothing is said that is for the scheduler of a site to say."""
         if self.order is not Order.FCFS:
             raise InputError(
-                f"order is {self.order}: under slurm the site's priorities order the queue: leave"
-                " it out"
+                f"order is {self.order}: under {name} the {orders} the queue: leave it out"
             )
-        if self.correction not in (Correction.REQUESTED, Correction.SLURM):
+        if self.correction not in (Correction.REQUESTED, correction):
             raise InputError(
-                f"correction is {self.correction}: under slurm running jobs are planned as Slurm"
-                " does: leave it out"
+                f"correction is {self.correction}: under {name} running jobs are planned as the"
+                " site's scheduler does: leave it out"
             )
         if self.event_order is EventOrder.PER_EVENT or self.scheduling_interval_s is not None:
             raise InputError(
-                "under slurm the loops of the site run when they are due: leave event_order and"
-                " scheduling_interval_s out"
+                f"under {name} the site's scheduler looks at the queue when it is due: leave"
+                " event_order and scheduling_interval_s out"
             )
 
     def _check_correction_steps(self, steps: int) -> None:

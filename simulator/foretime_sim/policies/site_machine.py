@@ -8,17 +8,19 @@ from dataclasses import replace
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.sites.slurm_limits import Limits
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.resource_requests import fit_requests, left_out_note, with_machine
 from foretime_sim.workloads.workload import Workload
 
 
-def site_of(policy: Policy) -> SlurmSite | None:
+def site_of(policy: Policy) -> SlurmSite | PbsSite | None:
     """Give the site that a policy schedules; ``None`` for a policy of no site."""
-    return policy.backfill.site if isinstance(policy.backfill, Slurm) else None
+    return policy.backfill.site if isinstance(policy.backfill, Slurm | Pbs) else None
 
 
 def on_machine_of(policy: Policy, workload: Workload) -> Workload:
@@ -60,7 +62,7 @@ def without_partitions(workload: Workload) -> Workload:
     return replace(workload, requests=replace(workload.requests, slurm_partitions=None))
 
 
-def that_fit_on_all(sites: Sequence[SlurmSite], workload: Workload) -> Workload:
+def that_fit_on_all(sites: Sequence[SlurmSite | PbsSite], workload: Workload) -> Workload:
     """Leave out the jobs that could never run on the machine of one of the sites.
 
     So every policy has the same jobs; the workload's notes say how many were left out, and why.
@@ -82,7 +84,7 @@ def that_fit_on_all(sites: Sequence[SlurmSite], workload: Workload) -> Workload:
     return workload
 
 
-def assumptions(site: SlurmSite) -> tuple[str, ...]:
+def assumptions(site: SlurmSite | PbsSite) -> tuple[str, ...]:
     """Say in sentences which scheduler a run of a site stands for, and what of it is left out.
 
     Examples
@@ -93,6 +95,8 @@ def assumptions(site: SlurmSite) -> tuple[str, ...]:
     >>> assumptions(SlurmSite(Machine.flat(64)))
     ('Scheduled as by Slurm 26.05: first submitted first, backfill every 30 s.',)
     """
+    if isinstance(site, PbsSite):
+        return _assumptions_of_pbs(site)
     parameters = site.parameters
     loops = f"backfill every {parameters.bf_interval} s" if parameters.backfill else "no backfill"
     release = f"{site.version[0]}.{site.version[1]:02}"
@@ -124,3 +128,17 @@ def _not_in_the_engine(site: SlurmSite) -> tuple[str, ...]:
     if of_qos or any(each.limits != no_limits for each in site.associations):
         found.append("limits of QOS and associations")
     return tuple(found)
+
+
+def _assumptions_of_pbs(site: PbsSite) -> tuple[str, ...]:
+    settings, server = site.scheduler, site.server
+    orders = ["job_sort_formula"] if server.job_sort_formula else []
+    orders += ["fair share"] if settings.fair_share else []
+    orders += [key for key, _ in settings.job_sort_key]
+    by = ", then ".join([*orders, "first submitted first"])
+    depth = 1 if server.backfill_depth is None else server.backfill_depth
+    planned = f"top jobs up to a depth of {depth}" if settings.strict_ordering else "no top jobs"
+    said = [f"Scheduled as by OpenPBS {site.version}: {by}; {planned}."]
+    if site.not_modelled:
+        said.append(f"Of the site is left out: {'; '.join(site.not_modelled)}.")
+    return tuple(said)

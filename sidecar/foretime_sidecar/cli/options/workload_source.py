@@ -13,6 +13,7 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.models.workload_models import WorkloadModel, generate, with_estimates
 from foretime_sim.policies.site_machine import assumptions, that_fit_on_all
+from foretime_sim.sites.pbs_site import PbsSite
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.job_log import JobLog, count_jobs
 from foretime_sim.workloads.workload import Workload
@@ -43,7 +44,7 @@ class WorkloadSource:
     seed: int = 1
     processors_per_node: int | None = None
     history: Path | None = None
-    sites: Sequence[SlurmSite] = ()
+    sites: Sequence[SlurmSite | PbsSite] = ()
 
     def __post_init__(self) -> None:
         if self.options.longest_estimate is not None and self.options.estimates is None:

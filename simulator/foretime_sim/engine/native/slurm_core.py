@@ -12,6 +12,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.files.near_names import nearest
+from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.labels import Labels
@@ -88,7 +89,7 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     return core
 
 
-def machine_of_site(workload: Workload, site: SlurmSite) -> Workload:
+def machine_of_site(workload: Workload, machine: Machine) -> Workload:
     """Put a workload on its site's machine, if it is on no machine yet.
 
     Raises
@@ -96,20 +97,20 @@ def machine_of_site(workload: Workload, site: SlurmSite) -> Workload:
     InputError
         If it is on another one, or on a flat pool of another size.
     """
-    if workload.machine == site.machine:
+    if workload.machine == machine:
         return workload
     if workload.machine is not None:
         raise InputError(
             f"{workload.name}: its machine is another than that of the site: put it on"
             " site.machine (foretime_sim.workloads.resource_requests.with_machine)"
         )
-    if workload.machine_processors != site.machine.cpus:
+    if workload.machine_processors != machine.cpus:
         raise InputError(
             f"{workload.name}: it has {workload.machine_processors} processors, the machine of the"
-            f" site has {site.machine.cpus} CPUs: put it on site.machine"
+            f" site has {machine.cpus} CPUs: put it on site.machine"
             " (foretime_sim.workloads.resource_requests.with_machine)"
         )
-    return dataclasses.replace(workload, machine=site.machine)
+    return dataclasses.replace(workload, machine=machine)
 
 
 def use_slurm_site(

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from foretime_estimators.jobs.errors import InputError
-
 from foretime_sim.reference.pbs.calendar import Calendar, Event, EventKind, Placement
 from foretime_sim.reference.pbs.classes import class_of
 from foretime_sim.reference.pbs.dedicated_time import is_dedicated
@@ -23,6 +21,7 @@ from foretime_sim.reference.pbs.job import PbsJob
 from foretime_sim.reference.pbs.limits import Counts
 from foretime_sim.reference.pbs.order import QueueOrder
 from foretime_sim.reference.pbs.world import World
+from foretime_sim.sites.pbs_refusals import check_modelled, order_formula
 from foretime_sim.sites.pbs_site import PbsSite
 
 
@@ -74,12 +73,14 @@ class PbsCycles:
         self.site = site
         decayed_at = begins_at if site.usage_at is None else site.usage_at
         self.fair_share = FairShare(site.share_groups, site.scheduler, decayed_at)
-        text = site.server.job_sort_formula
-        self.formula = Formula(text, site.server.eligible_time_enable) if text else None
+        read = order_formula(site.server)
+        self.formula = None if read is None else Formula(read)
 
     def cycle(self, now: int, waiting: Sequence[PbsJob], running: Sequence[Running]) -> Decisions:
         """Go through the queue once; gives what was decided."""
         settings = self.site.scheduler
+        for job in waiting:
+            self.fair_share.entity_of(job)
         known = [(each.job, self._known_s(each.start, now)) for each in running if not each.exiting]
         if settings.fair_share or self.formula is not None:
             self.fair_share.begin_cycle(known if settings.fair_share else [], now)
@@ -228,40 +229,3 @@ def _world(site: PbsSite, now: int, running: Sequence[Running]) -> World:
             calendar.add(Event(begins, EventKind.DEDICATED_START, None, {}))
             calendar.add(Event(ends, EventKind.DEDICATED_END, None, {}))
     return World(site, now, hosts, counts, calendar)
-
-
-def check_modelled(site: PbsSite) -> None:
-    """Refuse what is not modelled.
-
-    Raises
-    ------
-    InputError
-        It names the setting, its value, and what to do.
-    """
-    settings = site.scheduler
-    if settings.preemptive_sched:
-        for queue in site.queues:
-            if queue.priority >= settings.preempt_queue_prio:
-                raise InputError(
-                    f"queue {queue.name}: priority {queue.priority} makes it an express queue,"
-                    " whose jobs preempt others, which is not modelled: lower it below"
-                    f" {settings.preempt_queue_prio} or set preemptive_sched to False"
-                )
-    if settings.smp_cluster_dist != "pack":
-        raise InputError(
-            f"sched_config: smp_cluster_dist {settings.smp_cluster_dist} is not modelled: give pack"
-        )
-    primes = (settings.primetime_prefix, settings.nonprimetime_prefix)
-    for queue in site.queues:
-        if queue.name.startswith(primes):
-            raise InputError(f"queue {queue.name} is of primetime, which is not modelled")
-    if settings.backfill_prime:
-        raise InputError("sched_config: backfill_prime is not modelled: set it to False")
-    if settings.fairshare_entity not in ("euser", "egroup", "queue", "project"):
-        raise InputError(
-            f"sched_config: fairshare_entity {settings.fairshare_entity} is not modelled: give"
-            " euser, egroup, project or queue"
-        )
-    for key, _ in settings.node_sort_key:
-        if key.split()[-1] in ("unused", "assigned"):
-            raise InputError(f"sched_config: node_sort_key {key} is not modelled")

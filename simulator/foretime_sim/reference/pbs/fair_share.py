@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from foretime_sim.reference.pbs.formula import Formula
 from foretime_sim.reference.pbs.job import PbsJob
+from foretime_sim.sites.pbs_formula import parse_formula
 from foretime_sim.sites.pbs_scheduler import PbsScheduler
 from foretime_sim.sites.pbs_site import ShareGroup
 
@@ -73,7 +74,7 @@ class FairShare:
             LEAST_USAGE, sum(child.usage for child in self.root.children if child.usage > 1)
         )
         self.decayed_at = decayed_at
-        self.formula = Formula(scheduler.fairshare_usage_res)
+        self.formula = Formula(parse_formula(scheduler.fairshare_usage_res))
         self._seen: dict[int, float] = {}
 
     def _share_out(self, above: Entity) -> None:

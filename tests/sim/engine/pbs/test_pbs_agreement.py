@@ -1,0 +1,73 @@
+"""The native core schedules as the specification of PBS does, job for job."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim import Policy, simulate
+from foretime_sim.policies.pbs import Pbs
+from foretime_sim.reference.pbs.jobs_of_workload import pbs_jobs
+from foretime_sim.reference.pbs.run import PbsRun, run_pbs
+from foretime_sim.sites.pbs_limits import PbsLimits
+from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.workloads.workload import Workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.pbs.pbs_sites import site_of
+from tests.support.pbs.pbs_workloads import pbs_sites, pbs_workloads, workload_on
+
+
+def check_same(workload: Workload, site: PbsSite, soft: np.ndarray | None) -> PbsRun:
+    """Both schedule alike, on the same hosts; jobs that never run are refused by name."""
+    by_hand = run_pbs(site, pbs_jobs(workload, site, soft))
+    policy = Policy(backfill=Pbs(site))
+    if len(by_hand.start) < len(workload):
+        with pytest.raises(InputError, match="will never run under this site"):
+            simulate(workload, policy, soft)
+        return by_hand
+    native = simulate(workload, policy, soft, allocation=True)
+    starts = [by_hand.start[job] - workload.epoch_of_zero for job in range(len(workload))]
+    assert native.start_time.tolist() == starts
+    if native.allocation is None:
+        assert not len(workload)
+        return by_hand
+    had: list[dict[str, int]] = [{} for _ in range(len(workload))]
+    columns = (native.allocation.job, native.allocation.node, native.allocation.cpus)
+    for job, node, cpus in zip(*(column.tolist() for column in columns), strict=True):
+        had[job][site.hosts[node].name] = cpus
+    placed = [
+        {name: has["ncpus"] for name, has in by_hand.placement[job].items()}
+        for job in range(len(workload))
+    ]
+    assert had == placed
+    return by_hand
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_jobs_start_when_and_where_the_specification_starts_them(data: st.DataObject) -> None:
+    site = data.draw(pbs_sites())
+    workload, soft = data.draw(pbs_workloads(site))
+    check_same(workload, site, soft)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_a_pool_is_scheduled_alike(data: st.DataObject) -> None:
+    site = data.draw(pbs_sites(pool=True))
+    workload, soft = data.draw(pbs_workloads(site))
+    check_same(workload, site, soft)
+
+
+def test_a_job_that_a_limit_refuses_is_named() -> None:
+
+    site = site_of(1, 4)
+    limits = PbsLimits(max_queued={"u:PBS_GENERIC": 1})
+    site = dataclasses.replace(site, server=dataclasses.replace(site.server, limits=limits))
+    workload = workload_on(site, [(0, 4, 10, 10), (1, 4, 10, 10)])
+    with pytest.raises(InputError, match="job 2 will never run under this site"):
+        simulate(workload, Policy(backfill=Pbs(site)))
