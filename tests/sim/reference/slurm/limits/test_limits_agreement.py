@@ -7,7 +7,6 @@ from typing import Any
 
 from foretime_sim.engine.native.limits_core import NativeLimits
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.reference.slurm.jobs.billing import billing
 from foretime_sim.reference.slurm.limits.limits import Limits
 from foretime_sim.sites.slurm_limits import Association, Qos
 from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
@@ -27,6 +26,8 @@ FLAGS = (
     "DenyOnLimit", "OverPartQOS", "UsageFactorSafe", "NoDecay", "PartitionMaxNodes",
     "PartitionMinNodes", "PartitionTimeLimit",
 )  # fmt: skip
+
+BILLINGS = ({}, {"cpu": 1.5, "mem": 0.01}, {"cpu": 0.7, "gres/gpu": 2.0, "license/matlab": 1.1})
 
 small = st.integers(0, 6)
 minutes = st.integers(0, 6).map(lambda number: 30 * number)
@@ -102,7 +103,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
             deny_qos=draw(some(QOS)),
             min_nodes=draw(st.sampled_from([0, 0, 2])),
             max_cpus_per_node=draw(st.none() | st.integers(1, 3)),
-            billing_weights=draw(st.sampled_from([{}, {"cpu": 1.5, "mem": 0.01}])),
+            billing_weights=draw(st.sampled_from(BILLINGS)),
             state=draw(st.sampled_from(["UP", "UP", "UP", "DOWN", "DRAIN", "INACTIVE"])),
         )
         if draw(st.booleans())
@@ -115,7 +116,9 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         version=draw(st.sampled_from([(22, 5), (23, 11), (26, 5)])),
         parameters=SlurmParameters(assoc_limit_stop=draw(st.booleans())),
         priority=SlurmPriority(
-            multifactor=draw(st.booleans()), decay_half_life_s=draw(st.sampled_from([0, 3600]))
+            multifactor=draw(st.booleans()),
+            decay_half_life_s=draw(st.sampled_from([0, 3600])),
+            flags=draw(st.sampled_from([frozenset(), *map(frozenset, ({"MAX_TRES"}, {"MAX_TRES_GRES"}))])),
         ),
         rules=rules,
         qos=qos,
@@ -165,28 +168,22 @@ class Both:
         self.native = NativeLimits(site, 0)
 
     def row(self, job: Job) -> Any:
-        asked = self.tres(job, job.slurm_partition or job.slurm_partitions[0])
         return self.native.numbers.row(
             job.index, user=job.user, account=job.account, qos=job.qos,
             slurm_partitions=job.slurm_partitions, time_limit_s=job.time_limit_s,
-            tres=asked, licenses=job.licenses, array=job.array,
+            tres=job.tres, licenses=job.licenses, array=job.array,
             array_most_running=job.array_most_running,
         )  # fmt: skip
-
-    def tres(self, job: Job, slurm_partition: str) -> dict[str, int]:
-        weights = self.site.rules_of(slurm_partition).billing_weights
-        return {**job.tres, "billing": int(billing(job.tres, weights, frozenset()))}
 
     def check(self, job: Job, now: int, nodes: list[int]) -> str | None:
         """Ask both everything about a job in a partition; give what keeps it."""
         row, core, word = self.row(job), self.native.core, self.native.word
         name = job.slurm_partition or job.slurm_partitions[0]
         place, minutes = self.native.numbers.slurm_partition(name), -(-job.time_limit_s // 60)
-        asked = self.tres(job, name)
-        numbers = self.native.numbers.counts(asked, job.licenses)
+        numbers = self.native.numbers.counts(job.tres)
         considered = self.spec.why_not_considered(job, now)
         assert considered == word(core.why_not_considered(row, place, minutes))
-        started = self.spec.why_not_started(job, asked, now, nodes)
+        started = self.spec.why_not_started(job, job.tres, now, nodes)
         code = core.why_not_started(row, numbers, place, nodes, minutes)
         assert started == word(code)
         licenses = self.spec.why_no_licenses(job)
@@ -213,16 +210,15 @@ def test_both_answer_alike_whatever_happens(
             core.tick(now)
         elif what == "end" and job.index in known:
             both.spec.ended(job, now)
-            core.ended(both.row(job), now)
-            known.pop(job.index)
+            if known.pop(job.index) == "running":
+                core.ended(both.row(job), now)
+            else:
+                core.withdrawn(both.row(job))
         elif job.index not in known:
-            # The core's callers say which billing an asking is; both are asked for the first.
-            single = replace(job, slurm_partitions=job.slurm_partitions[:1])
-            for asked in (job, single):
-                if not (len(asked.slurm_partitions) > 1 and billed_apart(site)):
-                    assert both.spec.why_refused(asked) == both.native.word(
-                        core.why_refused(both.row(asked), 1)
-                    )
+            for asked in (job, replace(job, slurm_partitions=job.slurm_partitions[:1])):
+                assert both.spec.why_refused(asked) == both.native.word(
+                    core.why_refused(both.row(asked), 1)
+                )
             both.spec.submitted(job)
             core.submitted(both.row(job))
             known[job.index] = "pending"
@@ -231,10 +227,9 @@ def test_both_answer_alike_whatever_happens(
                 job = replace(plain, slurm_partition=name)
                 kept = both.check(job, now, nodes)
             if kept is None or number % 4 == 0:
-                tres = both.tres(job, name)
-                both.spec.started(job, tres, now, nodes)
+                both.spec.started(job, job.tres, now, nodes)
                 core.started(
-                    both.row(job), numbers.counts(tres, job.licenses), now,
+                    both.row(job), numbers.counts(job.tres), now,
                     numbers.slurm_partition(name), nodes, -(-job.time_limit_s // 60),
                 )  # fmt: skip
                 known[job.index] = "running"
@@ -245,7 +240,3 @@ def test_both_answer_alike_whatever_happens(
                 killed = both.spec.is_killed(running, later)
                 assert killed == core.is_killed(both.row(running), later)
 
-
-def billed_apart(site: SlurmSite) -> bool:
-    """Whether a job is billed otherwise in each partition."""
-    return site.rules_of("all").billing_weights != site.rules_of("few").billing_weights
