@@ -15,16 +15,6 @@ bool goes_by_minutes(const LimitSet& limits) {
          !limits[TresLimit::account_run_minutes].empty();
 }
 
-// Whether a partition keeps jobs that it has room for.
-bool keeps(const PartitionSetup& part) {
-  const auto any = [](const std::vector<bool>& denied) {
-    return std::find(denied.begin(), denied.end(), true) != denied.end();
-  };
-  return !part.starts || part.least_nodes > 1 || part.most_nodes != kNoLimit ||
-         part.most_minutes != kNoLimit || part.most_cpus_per_node != kNoLimit ||
-         any(part.denied_qos) || any(part.denied_associations);
-}
-
 }  // namespace
 
 Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
@@ -32,7 +22,6 @@ Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
       groups_(setup_),
       checks_(setup_),
       minutes_(setup_->multifactor, setup_->decay_half_life_s, now),
-      may_keep_(setup_->limits_count),
       licenses_in_use_(setup_->licenses.size()) {
   if (setup_->kinds > kMostKinds) {
     throw std::invalid_argument("limits know at most 64 kinds of resources (TRES)");
@@ -45,7 +34,6 @@ Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
   };
   for (const QosSetup& qos : setup_->qos) look_at(qos.limits);
   for (const AssociationSetup& association : setup_->associations) look_at(association.limits);
-  for (const PartitionSetup& part : setup_->slurm_partitions) may_keep_ = may_keep_ || keeps(part);
 }
 
 // Partitions --------------------------------------------------------------------------------------

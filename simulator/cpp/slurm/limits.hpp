@@ -44,8 +44,13 @@ class Limits {
   bool counts(const LimitedJob& job) const {
     return setup_->limits_count && job.association != kNone;
   }
-  // Whether any job could be kept by more than room, licenses and its array once it was accepted.
-  bool may_keep() const { return may_keep_; }
+  // Whether they have one about any job.
+  bool count() const { return setup_->limits_count; }
+  // Whether a partition keeps a job, whatever the others do.
+  bool partition_keeps(const LimitedJob& job, std::int32_t slurm_partition) const {
+    return partition_refuses(job, slurm_partition) != reason::none ||
+           qos_denied(job, slurm_partition) || account_denied(job, slurm_partition);
+  }
   // Whether it matters which nodes a job has.
   bool go_by_nodes() const { return nodes_count_; }
 
@@ -88,7 +93,6 @@ class Limits {
   RunMinutes minutes_;
   bool minutes_count_ = false;  // any limit goes by what has been used
   bool nodes_count_ = false;
-  bool may_keep_ = false;
   std::vector<std::int64_t> licenses_in_use_;
   std::unordered_map<std::int32_t, std::int64_t> tasks_running_;
   // Those that count, in the order of submission, as jobs are charged.

@@ -146,7 +146,7 @@ def simulate(
     )
     core.finish()
     if site is not None:
-        check_all_ran(core, workload)
+        check_all_ran(core, workload, site)
     schedule = core_schedule(core, policy, workload.machine)
     if check:
         overruns = policy.overruns is not Overruns.KILL

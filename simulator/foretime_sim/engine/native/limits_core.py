@@ -83,6 +83,30 @@ class JobNumbers:
         """Give counts of resources in the order of `LimitTables.kinds`."""
         return [tres.get(kind, 0) for kind in self.tables.kinds]
 
+    def whose(
+        self, user: str | None, account: str | None, qos: str | None, slurm_partition: str
+    ) -> tuple[int | None, int | None, str]:
+        """Give the places of a job's association and QOS, and what is wrong with them by itself.
+
+        ``slurm_partition`` is the first that it names; of the flaws it is ``account``, ``qos`` or
+        ``none``.
+        """
+        tables = self.tables
+        association = tables.accounts.association(user, account, slurm_partition)
+        name = tables.accounts.qos(qos, association)
+        number = self._qos.get(name)
+        flaw = "none"
+        if association is None and tables.associations_count:
+            flaw = "account"
+        elif (number is None and tables.qos_names and (tables.qos_counts or qos is not None)) or (
+            number is not None
+            and tables.qos_counts
+            and association is not None
+            and name not in association.allowed_qos
+        ):
+            flaw = "qos"
+        return association.place if association else None, number, flaw
+
     def row(
         self,
         index: int,
@@ -98,34 +122,23 @@ class JobNumbers:
         array_most_running: int,
     ) -> LimitedJobRow:
         """Give the row of a job."""
-        tables = self.tables
-        association = tables.accounts.association(user, account, slurm_partitions[0])
-        name = tables.accounts.qos(qos, association)
-        number = self._qos.get(name)
-        flaw = "none"
-        if association is None and tables.associations_count:
-            flaw = "account"
-        elif (number is None and tables.qos_names and (tables.qos_counts or qos is not None)) or (
-            number is not None
-            and tables.qos_counts
-            and association is not None
-            and name not in association.allowed_qos
+        association, number, flaw = self.whose(user, account, qos, slurm_partitions[0])
+        if flaw == "none" and any(
+            count > self._licenses.get(what, 0) for what, count in licenses.items()
         ):
-            flaw = "qos"
-        elif any(count > self._licenses.get(what, 0) for what, count in licenses.items()):
             flaw = "license"
         return LimitedJobRow(
             index=index,
             user=None if user is None else self._users.setdefault(user, len(self._users)),
-            association=association.place if association else None,
+            association=association,
             qos=number,
             slurm_partitions=tuple(self._slurm_partitions[each] for each in slurm_partitions),
             minutes=-(-time_limit_s // 60),
             tres=tuple(self.counts(tres)),
             licenses=tuple(
-                (tables.license_names.index(what), count)
+                (self.tables.license_names.index(what), count)
                 for what, count in licenses.items()
-                if what in tables.license_names
+                if what in self.tables.license_names
             ),
             array=None if array is None else self._arrays.setdefault(array, len(self._arrays)),
             array_most_running=array_most_running,

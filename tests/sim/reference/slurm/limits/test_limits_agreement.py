@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from foretime_sim.engine.native.limits_core import NativeLimits
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.limits.limits import Limits
 from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
@@ -17,39 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sim.reference.slurm.limits.limited_jobs import Job
+from tests.support.drawn_rules import BILLINGS, KINDS, QOS, QOS_FLAGS, limits_of_groups, some
 
-KINDS = ("cpu", "mem", "node", "billing", "gres/gpu", "license/matlab")
-QOS = ("normal", "short", "part")
 USERS = ("ann", "bob", None, "nobody")
 ACCOUNTS = ("root", "physics", "biology", "lab")
-FLAGS = (
-    "DenyOnLimit", "OverPartQOS", "UsageFactorSafe", "NoDecay", "PartitionMaxNodes",
-    "PartitionMinNodes", "PartitionTimeLimit",
-)  # fmt: skip
-
-BILLINGS = ({}, {"cpu": 1.5, "mem": 0.01}, {"cpu": 0.7, "gres/gpu": 2.0, "license/matlab": 1.1})
-
-small = st.integers(0, 6)
-minutes = st.integers(0, 6).map(lambda number: 30 * number)
-
-
-@st.composite
-def limits_of_groups(draw: st.DrawFn) -> LimitsOfGroup:
-    """Few limits of a group, most of them low enough to matter."""
-    chosen = draw(st.lists(st.sampled_from(fields(LimitsOfGroup)), max_size=4, unique=True))
-    values: dict[str, Any] = {}
-    for found in chosen:
-        if "tres" in found.name:
-            counts = minutes if "mins" in found.name else small
-            values[found.name] = draw(st.dictionaries(st.sampled_from(KINDS), counts))
-        else:
-            scale = 300 if found.name.endswith("_s") else 1
-            values[found.name] = draw(small) * scale
-    return LimitsOfGroup(**values)
-
-
-def some(names: tuple[str, ...]) -> st.SearchStrategy[frozenset[str] | None]:
-    return st.none() | st.frozensets(st.sampled_from(names), min_size=1)
 
 
 @st.composite
@@ -69,7 +39,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         name: Qos(
             name,
             limits=draw(limits_of_groups()),
-            flags=draw(st.frozensets(st.sampled_from(FLAGS), max_size=2)),
+            flags=draw(st.frozensets(st.sampled_from(QOS_FLAGS), max_size=2)),
             usage_factor=draw(st.sampled_from([1.0, 1.0, 0.5, 0.0, 2.0])),
             limit_factor=draw(st.sampled_from([None, None, 0.5, 2.0, 0.0])),
             used_tres_s=draw(st.dictionaries(st.sampled_from(KINDS), st.floats(0, 9000))),
