@@ -159,8 +159,7 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
           },
           nb::arg("start"), nb::arg("end"), nb::arg("groups"));
   engine.def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"))
-      .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("row"),
-           nb::arg("licenses"))
+      .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("row"), nb::arg("licenses"))
       .def("describe_all_for_slurm", &describe_all, nb::arg("rows"))
       .def(
           "give_licenses",

@@ -138,10 +138,9 @@ std::shared_ptr<const slurm::LimitsSetup> limits_setup_of(const nb::object& tabl
   setup.node_kind = place("node");
   setup.gpu_kind = place("gres/gpu");
   setup.billing_kind = place("billing");
-  setup.bills = {get<slurm::BillingBy>(tables, "billing_by"),
-                 static_cast<std::size_t>(setup.cpu_kind),
-                 get<std::vector<bool>>(tables, "are_gres"),
-                 get<std::vector<bool>>(tables, "are_node")};
+  setup.bills = {
+      get<slurm::BillingBy>(tables, "billing_by"), static_cast<std::size_t>(setup.cpu_kind),
+      get<std::vector<bool>>(tables, "are_gres"), get<std::vector<bool>>(tables, "are_node")};
   for (const auto& table : get<std::vector<nb::object>>(tables, "qos")) {
     setup.qos.push_back(qos_of(table));
   }

@@ -118,8 +118,8 @@ std::shared_ptr<const slurm::PrioritySite> priority_site_of(const nb::object& ta
   auto are_gres = value_of<std::vector<bool>>(tables, "are_gres");
   std::vector<bool> are_node(are_gres.size(), false);
   for (const std::size_t kind : {slurm::kCpu, slurm::kMemory, slurm::kNode}) are_node[kind] = true;
-  site->bills = {value_of<slurm::BillingBy>(tables, "billing_by"), slurm::kCpu,
-                 std::move(are_gres), std::move(are_node)};
+  site->bills = {value_of<slurm::BillingBy>(tables, "billing_by"), slurm::kCpu, std::move(are_gres),
+                 std::move(are_node)};
   site->partitions = partitions_of(tables);
   return site;
 }

@@ -117,11 +117,10 @@ std::vector<std::int64_t> Limits::all_tres(const LimitedJob& job,
                                            std::int32_t slurm_partition) const {
   std::vector<std::int64_t> all(tres.begin(), tres.end());
   for (const auto& [license, count] : job.licenses) {
-    all[static_cast<std::size_t>(setup_->license_kinds[static_cast<std::size_t>(license)])] =
-        count;
+    all[static_cast<std::size_t>(setup_->license_kinds[static_cast<std::size_t>(license)])] = count;
   }
-  all[static_cast<std::size_t>(setup_->billing_kind)] = static_cast<std::int64_t>(
-      setup_->bills.of(all, partition(slurm_partition).billing_weights));
+  all[static_cast<std::size_t>(setup_->billing_kind)] =
+      static_cast<std::int64_t>(setup_->bills.of(all, partition(slurm_partition).billing_weights));
   return all;
 }
 

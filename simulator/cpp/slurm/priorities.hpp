@@ -65,7 +65,7 @@ struct PrioritySite {
   std::int64_t nodes = 0;
   TresWeights weight_tres;
   Billing bills;
-  std::size_t gpu_kind = 0;   // gres/gpu
+  std::size_t gpu_kind = 0;  // gres/gpu
   std::vector<PricedPartition> partitions;
   std::vector<PricedQos> qos;
 

@@ -24,7 +24,7 @@ from foretime_sim import _core
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
 from foretime_sim.engine.native.node_core import core_group, core_request
-from foretime_sim.engine.native.slurm_core import core_site
+from foretime_sim.engine.native.slurm_core import as_submitted, core_site
 from foretime_sim.engine.native.snapshot_columns import (
     NEVER,
     checked_column,
@@ -417,7 +417,8 @@ def give_nodes(
     asked = (*requests.distinct, *(() if arriving is None else arriving.distinct))
     if site is not None:
         beginning.use_slurm(
-            core_site(site, snapshot.epoch_of_zero),
+            # Snapshots do not know whose jobs are.
+            core_site(as_submitted(site), snapshot.epoch_of_zero),
             [core_request(request) for request in asked],
             np.ascontiguousarray(requests.number, dtype=np.int64),
             partition,

@@ -431,9 +431,9 @@ BackfillCycle::Later BackfillCycle::after_overlap(const Test& test, Seconds star
 bool BackfillCycle::start_now(Test& test, Later later) {
   const JobIndex job = test.entry->job;
   SlurmRecord& record = this->record(test);
-  const Verdict verdict = controller_.select_nodes(job, test.entry->number, scratch_.free, now_,
-                                                   test.time_limit_before, StartedBy::kBackfilled,
-                                                   pass_);
+  const Verdict verdict =
+      controller_.select_nodes(job, test.entry->number, scratch_.free, now_, test.time_limit_before,
+                               StartedBy::kBackfilled, pass_);
   record.time_limit = test.time_limit_before;
   if (verdict == Verdict::kStarted) {
     if (record.time_min > 0 && !controller_.site().soft_limits()) shorten(test);

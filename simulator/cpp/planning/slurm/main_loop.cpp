@@ -85,8 +85,9 @@ bool MainLoop::look_at(const QueueEntry& entry) {
 bool MainLoop::blocks(const QueueEntry& entry, Verdict verdict) {
   const SlurmJob& facts = controller_.facts(entry.job);
   const bool blocks =
-      verdict == Verdict::kBusy || (verdict == Verdict::kPolicy && controller_.rules().limits().blocks_lower_jobs(
-                                          controller_.record(entry.job).reason));
+      verdict == Verdict::kBusy ||
+      (verdict == Verdict::kPolicy &&
+       controller_.rules().limits().blocks_lower_jobs(controller_.record(entry.job).reason));
   if (!blocks) return false;
   if (facts.reservation >= 0) {
     failed_reservations_[static_cast<std::size_t>(facts.reservation)] = true;

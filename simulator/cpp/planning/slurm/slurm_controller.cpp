@@ -84,8 +84,7 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
     seen |= *nodes;
   }
   may_keep_ = rules_.limits().count();
-  kept_jobs_matter_ =
-      overlap || !site_->reservations.empty() || parameters().assoc_limit_stop;
+  kept_jobs_matter_ = overlap || !site_->reservations.empty() || parameters().assoc_limit_stop;
   any_partition_down_ =
       std::any_of(site_->partitions.begin(), site_->partitions.end(),
                   [](const SlurmPartition& partition) { return !partition.starts; });
@@ -380,9 +379,8 @@ Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const N
   }
   const auto in = static_cast<std::size_t>(wish.slurm_partition);
   const std::int64_t most = site_->partitions[in].most_nodes_in_use;
-  slurm::Reason reason = fits
-                             ? rules_.why_not_started(ruled(job), wish.slurm_partition, *rows)
-                             : rules_.why_not_started(ruled(job), wish.slurm_partition, nodes, {});
+  slurm::Reason reason = fits ? rules_.why_not_started(ruled(job), wish.slurm_partition, *rows)
+                              : rules_.why_not_started(ruled(job), wish.slurm_partition, nodes, {});
   if (reason == 0 && most != kNever && nodes_in_use_[in] + nodes > most) {
     reason = slurm::tres_reason(true, slurm::TresLimit::group, site_->limits->node_kind);
   }

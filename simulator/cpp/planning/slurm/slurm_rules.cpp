@@ -42,9 +42,12 @@ std::pair<Resources, std::int64_t> sum_of(const std::vector<NodeRow>& rows) {
 }  // namespace
 
 SlurmRules::SlurmRules(std::shared_ptr<const SlurmSite> site, Seconds now)
-    : site_(std::move(site)), priorities_(site_->priority, epoch(now)), limits_(site_->limits, now) {}
+    : site_(std::move(site)),
+      priorities_(site_->priority, epoch(now)),
+      limits_(site_->limits, now) {}
 
-CountedRequest SlurmRules::counted(const SlurmSite& site, std::vector<std::int32_t> slurm_partitions,
+CountedRequest SlurmRules::counted(const SlurmSite& site,
+                                   std::vector<std::int32_t> slurm_partitions,
                                    const Resources& asked, std::int64_t nodes) {
   return {{std::move(slurm_partitions), priced_counts(*site.priority, asked, nodes)},
           limited_counts(*site.limits, asked, nodes)};

@@ -53,13 +53,13 @@ class SlurmRequests {
 // A job record.
 struct SlurmRecord {
   std::int32_t request = 0;
-  Seconds time_limit = 0;      // as Slurm holds it
-  Seconds time_min = 0;        // 0: none
-  Seconds eligible = kNever;   // since when only the queue holds it; kNever: something else does
-  Seconds estimate = kNever;   // backfill's plan of a waiting one
-  bool waits = false;          // submitted, and not started
-  bool refused = false;        // at its submission, for good
-  slurm::Reason reason = 0;    // of limits that held it when it was last looked at, or refused it
+  Seconds time_limit = 0;     // as Slurm holds it
+  Seconds time_min = 0;       // 0: none
+  Seconds eligible = kNever;  // since when only the queue holds it; kNever: something else does
+  Seconds estimate = kNever;  // backfill's plan of a waiting one
+  bool waits = false;         // submitted, and not started
+  bool refused = false;       // at its submission, for good
+  slurm::Reason reason = 0;   // of limits that held it when it was last looked at, or refused it
   // Once it runs:
   std::int32_t slurm_partition = -1;
   std::int32_t number = 0;  // of the wish

@@ -96,6 +96,29 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     return core
 
 
+def as_submitted(site: SlurmSite) -> SlurmSite:
+    """Give a site that starts jobs in the order of their submission, whosever they are.
+
+    For jobs of which neither user nor account nor QOS is known.
+    """
+    anybodys = {
+        name: dataclasses.replace(
+            rules,
+            qos=None,
+            allow_accounts=None,
+            deny_accounts=None,
+            allow_qos=None,
+            deny_qos=None,
+            min_nodes=0,
+        )
+        for name, rules in site.rules.items()
+    }
+    basic = dataclasses.replace(site.priority, multifactor=False)
+    return dataclasses.replace(
+        site, priority=basic, rules=anybodys, qos={}, associations=(), enforced=frozenset()
+    )
+
+
 def machine_of_site(workload: Workload, site: SlurmSite) -> Workload:
     """Put a workload on its site's machine, if it is on no machine yet.
 

@@ -14,11 +14,14 @@ from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sim.engine.slurm import test_slurm_agreement
 from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS, VERSIONS
-from tests.support.drawn_rules import ruled_sites, ruled_workloads
-from tests.support.small_workloads import workloads as flat_workloads
+from tests.support.slurm.drawn_rules import ruled_sites, ruled_workloads
+from tests.support.workloads.node_workloads import machines
+from tests.support.workloads.node_workloads import workloads as node_workloads
+from tests.support.workloads.small_workloads import workloads as flat_workloads
 
-PATIENCE_S = 20_000
+PATIENCE_S = 8_000
 """Whom a limit holds for longer it holds for ever: usage halves every 600 s, or never decays."""
 
 
@@ -85,3 +88,15 @@ def test_a_pool_goes_by_limits_alike(
     machine = Machine.flat(data.draw(st.integers(1, 8)))
     workload = data.draw(ruled_workloads(data.draw(flat_workloads(machine.cpus))))
     check_same(workload, data.draw(ruled_sites(machine, version, parameters, limited=True)))
+
+
+@settings(max_examples=50)
+@given(st.data(), PARAMETERS, VERSIONS, st.booleans())
+def test_nodes_go_by_rules_alike(
+    data: st.DataObject, parameters: SlurmParameters, version: tuple[int, int], limited: bool
+) -> None:
+    machine = data.draw(machines())
+    workload = data.draw(node_workloads(machine, most_jobs=15))
+    workload = data.draw(ruled_workloads(workload))
+    site = data.draw(ruled_sites(machine, version, parameters, limited=limited))
+    test_slurm_agreement.check_same(workload, site, patience_s=PATIENCE_S)

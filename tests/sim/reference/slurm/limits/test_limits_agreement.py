@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sim.reference.slurm.limits.limited_jobs import Job
-from tests.support.drawn_rules import BILLINGS, KINDS, QOS, QOS_FLAGS, limits_of_groups, some
+from tests.support.slurm.drawn_rules import BILLINGS, KINDS, QOS, QOS_FLAGS, limits_of_groups, some
 
 USERS = ("ann", "bob", None, "nobody")
 ACCOUNTS = ("root", "physics", "biology", "lab")
@@ -88,7 +88,9 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         priority=SlurmPriority(
             multifactor=draw(st.booleans()),
             decay_half_life_s=draw(st.sampled_from([0, 3600])),
-            flags=draw(st.sampled_from([frozenset(), *map(frozenset, ({"MAX_TRES"}, {"MAX_TRES_GRES"}))])),
+            flags=draw(
+                st.sampled_from([frozenset(), *map(frozenset, ({"MAX_TRES"}, {"MAX_TRES_GRES"}))])
+            ),
         ),
         rules=rules,
         qos=qos,
@@ -209,4 +211,3 @@ def test_both_answer_alike_whatever_happens(
                 later = now + 300 * (number % 3)
                 killed = both.spec.is_killed(running, later)
                 assert killed == core.is_killed(both.row(running), later)
-

@@ -17,7 +17,7 @@ from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 from hypothesis import strategies as st
 
-from tests.support.slurm_priority_sites import random_settings
+from tests.support.slurm.slurm_priority_sites import random_settings
 
 KINDS = ("cpu", "mem", "node", "billing", "gres/gpu", "license/matlab")
 QOS = ("normal", "short", "part")
@@ -25,8 +25,13 @@ QOS_FLAGS = (
     "DenyOnLimit", "OverPartQOS", "UsageFactorSafe", "NoDecay", "PartitionMaxNodes",
     "PartitionMinNodes", "PartitionTimeLimit",
 )  # fmt: skip
-BILLINGS = ({}, {"cpu": 1.5, "mem": 0.01}, {"cpu": 0.7, "gres/gpu": 2.0, "license/matlab": 1.1})
+BILLINGS: tuple[dict[str, float], ...] = (
+    {},
+    {"cpu": 1.5, "mem": 0.01},
+    {"cpu": 0.7, "gres/gpu": 2.0, "license/matlab": 1.1},
+)
 USERS = ("ann", "bob", "carl")
+ACCOUNTS = ("physics", "biology", "lab")
 _PARENTS = {"root": None, "physics": "root", "biology": "root", "lab": "physics"}
 _COUNTS = st.integers(0, 6)
 _MINUTES = st.integers(0, 6).map(lambda number: 30 * number)
@@ -45,6 +50,12 @@ def limits_of_groups(draw: st.DrawFn, most: int = 4) -> Limits:
             scale = 300 if found.name.endswith("_s") else 1
             values[found.name] = draw(_COUNTS) * scale
     return Limits(**values)
+
+
+def few_limits(*, limited: bool) -> st.SearchStrategy[Limits]:
+    """Mostly none, so that most jobs can run."""
+    none = st.just(Limits())
+    return none | none | none | limits_of_groups(2) if limited else none
 
 
 def some(names: tuple[str, ...]) -> st.SearchStrategy[frozenset[str] | None]:
@@ -69,7 +80,7 @@ def priorities(draw: st.DrawFn) -> SlurmPriority:
 def associations(draw: st.DrawFn, *, limited: bool) -> tuple[Association, ...]:
     """A tree of four accounts with users, some with usage, and, if they may, limits."""
     allowed = st.lists(st.sampled_from(QOS), unique=True).map(tuple)
-    limits = limits_of_groups(2) if limited else st.just(Limits())
+    limits = few_limits(limited=limited)
     shares = st.sampled_from([None, 0, 1, 1, 3, 40])
     usage = st.sampled_from([0.0, 0.0, 600.0, 6000.0])
 
@@ -89,14 +100,7 @@ def associations(draw: st.DrawFn, *, limited: bool) -> tuple[Association, ...]:
         )
 
     accounts = [one(account, None) for account in _PARENTS]
-    who = draw(
-        st.lists(
-            st.tuples(st.sampled_from(tuple(_PARENTS)[1:]), st.sampled_from(USERS)),
-            min_size=1,
-            unique=True,
-        )
-    )
-    return (*accounts, *(one(account, user) for account, user in who))
+    return (*accounts, *(one(account, user) for user in USERS for account in ACCOUNTS))
 
 
 @st.composite
@@ -109,7 +113,7 @@ def ruled_sites(
     limited: bool,
 ) -> SlurmSite:
     """A site with priorities of its own, and, if it may, limits of all kinds."""
-    limits = limits_of_groups(2) if limited else st.just(Limits())
+    limits = few_limits(limited=limited)
     qos = {
         name: Qos(
             name,
@@ -127,14 +131,14 @@ def ruled_sites(
             priority_job_factor=draw(st.integers(0, 5)),
             billing_weights=draw(st.sampled_from(BILLINGS)),
         )
-        if not limited or draw(st.booleans()):
+        if not limited or draw(st.sampled_from([True, True, False])):
             return weighed
         return replace(
             weighed,
             qos=draw(st.sampled_from([None, None, "part", "normal"])),
             deny_accounts=draw(some(("biology", "lab"))),
             deny_qos=draw(some(("short",))),
-            min_nodes=draw(st.sampled_from([0, 0, 2])),
+            min_nodes=draw(st.sampled_from([0, 0, 0, 2])),
         )
 
     words = st.frozensets(st.sampled_from(["associations", "limits", "qos", "safe"]))
@@ -145,7 +149,9 @@ def ruled_sites(
         priority=draw(priorities()),
         rules={part.name: rules() for part in machine.slurm_partitions},
         qos=qos,
-        associations=draw(associations(limited=limited)) if draw(st.integers(0, 9)) else (),
+        associations=draw(
+            associations(limited=limited) if limited else st.just(()) | associations(limited=False)
+        ),
         enforced=draw(st.just(frozenset({"limits"})) | words) if limited else frozenset(),
         licenses={"matlab": 3},
         enforce_part_limits=draw(st.sampled_from(["NO", "NO", "ALL", "ANY"])),
@@ -157,18 +163,17 @@ def ruled_workloads(draw: st.DrawFn, workload: Workload) -> Workload:
     """The same jobs of users and accounts, some unknown to the site, with QOS and the like."""
     jobs = len(workload)
 
-    def names(*known: str) -> Labels:
-        codes = draw(
-            st.lists(st.integers(-1, len(known) - 1), min_size=jobs, max_size=jobs)
-        )
-        return Labels(np.array(codes, dtype=np.int32), known)
+    def names(*known: str, least: int = -1) -> Labels:
+        codes = st.integers(least, len(known) - 1)
+        drawn = draw(st.lists(codes, min_size=jobs, max_size=jobs))
+        return Labels(np.array(drawn, dtype=np.int32), known)
 
     def column(*values: int) -> np.ma.MaskedArray:
         said = draw(st.lists(st.sampled_from(values), min_size=jobs, max_size=jobs))
         return np.ma.array(said, mask=[one == 0 for one in said], dtype=np.int64)
 
     said = SiteJobs(
-        qos=names(*QOS),
+        qos=names(*QOS) if draw(st.booleans()) else None,
         nice=column(0, 0, 100, -100_000),
         site_factor=column(0, 0, 50_000),
         begin_time=column(0, 0, 0, 100, 400),
@@ -177,7 +182,7 @@ def ruled_workloads(draw: st.DrawFn, workload: Workload) -> Workload:
     )
     return replace(
         workload,
-        users=names(*USERS, *USERS, "nobody"),
-        projects=names("physics", "biology", "lab") if draw(st.booleans()) else None,
+        users=names(*USERS, *USERS, "nobody") if draw(st.booleans()) else names(*USERS, least=0),
+        projects=names(*ACCOUNTS) if draw(st.booleans()) else None,
         site_jobs=said,
     )
