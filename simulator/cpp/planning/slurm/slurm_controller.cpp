@@ -50,6 +50,7 @@ void SlurmRequests::add(ResourceRequest request) {
     wishes.push_back(std::move(wish));
   }
   std::vector<std::int32_t> partitions;
+  partitions.reserve(wishes.size());
   for (const Wish& wish : wishes) partitions.push_back(wish.slurm_partition);
   const Wish& first = wishes.front();
   Resources counts{asked.gpus_per_node * first.min_nodes, first.node_memory * first.min_nodes,
@@ -67,6 +68,10 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
       free_(std::make_unique<FreeNodes>(table_)),
       chooser_(std::make_unique<NodeChooser>(*free_)),
       rules_(site_, now),
+      any_partition_down_(
+          std::any_of(site_->partitions.begin(), site_->partitions.end(),
+                      [](const SlurmPartition& partition) { return !partition.starts; })),
+      may_keep_(rules_.limits().count()),
       nodes_in_use_(site_->partitions.size(), 0),
       closed_(table_->nodes()),
       candidates_(table_->nodes()) {
@@ -83,11 +88,7 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
     overlap = overlap || seen.meets(*nodes);
     seen |= *nodes;
   }
-  may_keep_ = rules_.limits().count();
   kept_jobs_matter_ = overlap || !site_->reservations.empty() || parameters().assoc_limit_stop;
-  any_partition_down_ =
-      std::any_of(site_->partitions.begin(), site_->partitions.end(),
-                  [](const SlurmPartition& partition) { return !partition.starts; });
 }
 
 SlurmController::SlurmController(const SlurmController& other)
@@ -111,9 +112,9 @@ SlurmController::SlurmController(const SlurmController& other)
       conditional_(other.conditional_),
       ends_(other.ends_),
       kept_otherwise_(other.kept_otherwise_),
+      any_partition_down_(other.any_partition_down_),
       may_keep_(other.may_keep_),
       kept_jobs_matter_(other.kept_jobs_matter_),
-      any_partition_down_(other.any_partition_down_),
       nodes_in_use_(other.nodes_in_use_),
       closed_(other.closed_),
       candidates_(other.candidates_) {}

@@ -55,7 +55,7 @@ CountedRequest SlurmRules::counted(const SlurmSite& site,
 
 slurm::LimitedJob SlurmRules::limited(const RuledJob& job) {
   const SlurmJob& facts = job.facts;
-  return {job.index,
+  return {static_cast<std::int32_t>(job.index),
           facts.user,
           facts.limited_association,
           facts.limited_qos,
