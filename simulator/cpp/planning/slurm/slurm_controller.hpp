@@ -178,8 +178,8 @@ class SlurmController {
   std::set<std::pair<Seconds, JobIndex>> ends_;
   std::unordered_set<JobIndex> kept_otherwise_;
   bool any_partition_down_;
-  bool may_keep_;                  // any limit any job
-  bool kept_jobs_matter_ = false;  // to those behind them
+  bool may_keep_;                           // any limit any job
+  bool kept_jobs_matter_ = false;           // to those behind them
   std::vector<std::int64_t> nodes_in_use_;  // by slurm_partition, a node once for each job
 
   // Of the attempt that is going on.

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sim.engine.slurm import test_slurm_agreement
-from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS, VERSIONS
+from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS
 from tests.support.slurm.drawn_rules import ruled_sites, ruled_workloads
+from tests.support.slurm.loop_settings import VERSIONS
 from tests.support.workloads.node_workloads import machines
 from tests.support.workloads.node_workloads import workloads as node_workloads
 from tests.support.workloads.small_workloads import workloads as flat_workloads
