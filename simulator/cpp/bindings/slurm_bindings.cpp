@@ -10,9 +10,13 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "bindings/numpy_columns.hpp"
+#include "bindings/slurm_limit_bindings.hpp"
+#include "bindings/slurm_priority_bindings.hpp"
 #include "planning/slurm/slurm_site.hpp"
 
 namespace nb = nanobind;
@@ -29,36 +33,47 @@ void use_slurm(Engine& engine, const std::shared_ptr<SlurmSite>& site, bool reco
   if (keep_plans) engine.slurm_planner().keep_plans();
 }
 
-void describe(Engine& engine, JobIndex index, std::int32_t user, std::int32_t account,
-              std::int32_t qos, std::int64_t nice, std::int64_t site_factor, Seconds time_min,
-              Seconds begin, std::int32_t reservation, std::int32_t array, std::int64_t array_most,
-              JobIndex after, bool after_end, Licenses licenses) {
-  engine.slurm_planner().controller().describe(
-      index, {user, account, qos, reservation, nice, site_factor, time_min, begin, array,
-              array_most, after, after_end, std::move(licenses)});
+// A row of `JobRows` (foretime_sim.engine.native.slurm_core).
+SlurmJob job_of(std::span<const std::int64_t> row, Licenses licenses) {
+  const auto small = [row](std::size_t column) { return static_cast<std::int32_t>(row[column]); };
+  SlurmJob job;
+  job.user = small(0);
+  job.account = small(1);
+  job.association = small(2);
+  job.qos = small(3);
+  job.limited_association = small(4);
+  job.limited_qos = small(5);
+  job.flaw = static_cast<slurm::Flaw>(row[6]);
+  job.nice = row[7];
+  job.site_factor = row[8];
+  job.time_min = row[9];
+  job.begin = row[10];
+  job.reservation = small(11);
+  job.array = small(12);
+  job.array_most = row[13];
+  job.after = small(14);
+  job.after_end = row[15] != 0;
+  job.licenses = std::move(licenses);
+  return job;
+}
+inline constexpr std::size_t kJobColumns = 16;
+
+void describe(Engine& engine, JobIndex index, const std::vector<std::int64_t>& row,
+              Licenses licenses) {
+  if (row.size() != kJobColumns) throw std::invalid_argument("a job has another number of columns");
+  engine.slurm_planner().controller().describe(index, job_of(row, std::move(licenses)));
 }
 
-// One row a job, columns as those of `describe` without licenses.
+// One row a job.
 using Rows = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void describe_all(Engine& engine, Rows rows) {
+  if (rows.shape(1) != kJobColumns) {
+    throw std::invalid_argument("jobs have another number of columns");
+  }
   for (std::size_t i = 0; i < rows.shape(0); ++i) {
-    const auto small = [&](std::size_t column) {
-      return static_cast<std::int32_t>(rows(i, column));
-    };
-    engine.slurm_planner().controller().describe(static_cast<JobIndex>(i), {small(0),
-                                                                            small(1),
-                                                                            small(2),
-                                                                            small(7),
-                                                                            rows(i, 3),
-                                                                            rows(i, 4),
-                                                                            rows(i, 5),
-                                                                            rows(i, 6),
-                                                                            small(8),
-                                                                            rows(i, 9),
-                                                                            rows(i, 10),
-                                                                            rows(i, 11) != 0,
-                                                                            {}});
+    engine.slurm_planner().controller().describe(
+        static_cast<JobIndex>(i), job_of({rows.data() + (i * kJobColumns), kJobColumns}, {}));
   }
 }
 
@@ -111,16 +126,19 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
       .def(
           "__init__",
           [](SlurmSite* self, const std::pair<int, int>& version, FamilySettings parameters,
-             std::vector<NodeGroup> groups, std::vector<std::int64_t> licenses, Seconds epoch) {
+             std::vector<NodeGroup> groups, const nb::object& priority, const nb::object& limits,
+             Seconds epoch) {
             new (self) SlurmSite;
             self->version = version;
             self->parameters = settings_of<SlurmParameters>(std::move(parameters));
             self->machine.groups = std::move(groups);
-            self->licenses = std::move(licenses);
+            self->priority = priority_site_of(priority);
+            self->limits = limits_setup_of(limits);
+            self->enforces = self->limits->associations_count;
             self->epoch = epoch;
           },
-          nb::arg("version"), nb::arg("parameters"), nb::arg("groups"), nb::arg("licenses"),
-          nb::arg("epoch"))
+          nb::arg("version"), nb::arg("parameters"), nb::arg("groups"), nb::arg("priority"),
+          nb::arg("limits"), nb::arg("epoch"))
       .def(
           "add_partition",
           [](SlurmSite& self, std::int64_t priority_tier,
@@ -141,10 +159,7 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
           },
           nb::arg("start"), nb::arg("end"), nb::arg("groups"));
   engine.def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"))
-      .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("user"), nb::arg("account"),
-           nb::arg("qos"), nb::arg("nice"), nb::arg("site_factor"), nb::arg("time_min"),
-           nb::arg("begin"), nb::arg("reservation"), nb::arg("array"), nb::arg("array_most"),
-           nb::arg("after"), nb::arg("after_end"), nb::arg("licenses"))
+      .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("row"), nb::arg("licenses"))
       .def("describe_all_for_slurm", &describe_all, nb::arg("rows"))
       .def(
           "give_licenses",
@@ -152,6 +167,12 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
             e.slurm_planner().controller().facts(index).licenses = std::move(licenses);
           },
           nb::arg("index"), nb::arg("licenses"))
+      .def(
+          "slurm_reason",
+          [](const Engine& e, JobIndex index) {
+            return e.slurm_planner().state().controller.record(index).reason;
+          },
+          nb::arg("index"))
       .def("estimates", [](const Engine& e) {
         std::vector<Seconds> estimates;
         estimates.reserve(e.jobs().size());

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/choices.hpp"
 #include "slurm/limits.hpp"
 
 namespace nb = nanobind;
@@ -88,28 +89,58 @@ slurm::PartitionSetup partition_of(const nb::object& table) {
   part.most_nodes = limit_of(table, "most_nodes");
   part.most_cpus_per_node = limit_of(table, "most_cpus_per_node");
   part.most_minutes = limit_of(table, "most_minutes");
+  part.billing_weights = get<std::vector<double>>(table, "billing_weights");
   part.denied_qos = get<std::vector<bool>>(table, "denied_qos");
   part.denied_associations = get<std::vector<bool>>(table, "denied_associations");
   return part;
 }
 
-slurm::Flaw flaw_of(const std::string& name) {
-  if (name == "account") return slurm::Flaw::account;
-  if (name == "qos") return slurm::Flaw::qos;
-  return name == "license" ? slurm::Flaw::license : slurm::Flaw::none;
-}
+// A LimitedJobRow.
+class OwnedJob {
+ public:
+  explicit OwnedJob(const nb::object& row)
+      : partitions_(get<std::vector<std::int32_t>>(row, "slurm_partitions")),
+        tres_(get<std::vector<std::int64_t>>(row, "tres")),
+        licenses_(get<std::vector<std::pair<std::int32_t, std::int64_t>>>(row, "licenses")),
+        job_{get<std::int32_t>(row, "index"),
+             number_of(row, "user"),
+             number_of(row, "association"),
+             number_of(row, "qos"),
+             partitions_,
+             get<std::int64_t>(row, "minutes"),
+             tres_,
+             licenses_,
+             number_of(row, "array"),
+             get<std::int64_t>(row, "array_most_running"),
+             get<slurm::Flaw>(row, "flaw")} {}
+
+  const slurm::LimitedJob& job() const { return job_; }
+
+ private:
+  std::vector<std::int32_t> partitions_;
+  std::vector<std::int64_t> tres_;
+  std::vector<std::pair<std::int32_t, std::int64_t>> licenses_;
+  slurm::LimitedJob job_;
+};
 
 }  // namespace
 
-slurm::LimitsSetup limits_setup_of(const nb::object& tables) {
-  slurm::LimitsSetup setup;
+std::shared_ptr<const slurm::LimitsSetup> limits_setup_of(const nb::object& tables) {
+  auto made = std::make_shared<slurm::LimitsSetup>();
+  slurm::LimitsSetup& setup = *made;
   const auto kinds = get<std::vector<std::string>>(tables, "kinds");
   const auto place = [&](const std::string& kind) {
     return static_cast<std::int32_t>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
   };
   setup.kinds = static_cast<std::int32_t>(kinds.size());
   setup.cpu_kind = place("cpu");
+  setup.memory_kind = place("mem");
   setup.node_kind = place("node");
+  setup.gpu_kind = place("gres/gpu");
+  setup.billing_kind = place("billing");
+  setup.bills = {
+      get<slurm::BillingBy>(tables, "billing_by"), static_cast<std::size_t>(setup.cpu_kind),
+      get<std::vector<bool>>(tables, "are_gres"), get<std::vector<bool>>(tables, "are_node")};
   for (const auto& table : get<std::vector<nb::object>>(tables, "qos")) {
     setup.qos.push_back(qos_of(table));
   }
@@ -135,22 +166,13 @@ slurm::LimitsSetup limits_setup_of(const nb::object& tables) {
   if (part_limits == "any") setup.part_limits = slurm::PartLimits::any;
   setup.multifactor = get<bool>(tables, "multifactor");
   setup.decay_half_life_s = get<double>(tables, "decay_half_life_s");
-  return setup;
-}
-
-slurm::LimitedJob limited_job_of(const nb::object& row) {
-  slurm::LimitedJob job;
-  job.index = get<std::int32_t>(row, "index");
-  job.user = number_of(row, "user");
-  job.association = number_of(row, "association");
-  job.qos = number_of(row, "qos");
-  job.slurm_partitions = get<std::vector<std::int32_t>>(row, "slurm_partitions");
-  job.minutes = get<std::int64_t>(row, "minutes");
-  job.tres = get<std::vector<std::int64_t>>(row, "tres");
-  job.array = number_of(row, "array");
-  job.array_most_running = get<std::int32_t>(row, "array_most_running");
-  job.flaw = flaw_of(get<std::string>(row, "flaw"));
-  return job;
+  for (std::size_t at = 0; at < setup.associations.size(); ++at) {
+    for (auto above = static_cast<std::int32_t>(at); above != slurm::kNone;
+         above = setup.associations[static_cast<std::size_t>(above)].parent) {
+      setup.associations[at].line.push_back(above);
+    }
+  }
+  return made;
 }
 
 void register_slurm_limits(nb::module_& m) {
@@ -165,14 +187,14 @@ void register_slurm_limits(nb::module_& m) {
       .def(
           "why_refused",
           [](const Limits& self, const nb::object& row, std::int64_t jobs) {
-            return self.why_refused(limited_job_of(row), jobs);
+            return self.why_refused(OwnedJob(row).job(), jobs);
           },
           nb::arg("row"), nb::arg("jobs"))
       .def(
           "why_not_considered",
           [](const Limits& self, const nb::object& row, std::int32_t slurm_partition,
              std::int64_t minutes) {
-            return self.why_not_considered(limited_job_of(row), slurm_partition, minutes);
+            return self.why_not_considered(OwnedJob(row).job(), slurm_partition, minutes);
           },
           nb::arg("row"), nb::arg("slurm_partition"), nb::arg("minutes"))
       .def(
@@ -180,43 +202,46 @@ void register_slurm_limits(nb::module_& m) {
           [](const Limits& self, const nb::object& row, const std::vector<std::int64_t>& tres,
              std::int32_t slurm_partition, const std::vector<std::int32_t>& nodes,
              std::int64_t minutes) {
-            return self.why_not_started(limited_job_of(row), tres, slurm_partition, nodes, minutes);
+            return self.why_not_started(OwnedJob(row).job(), tres, slurm_partition, nodes, minutes);
           },
           nb::arg("row"), nb::arg("tres"), nb::arg("slurm_partition"), nb::arg("nodes"),
           nb::arg("minutes"))
       .def(
           "why_no_licenses",
           [](const Limits& self, const nb::object& row) {
-            return self.why_no_licenses(limited_job_of(row));
+            return self.why_no_licenses(OwnedJob(row).job());
           },
           nb::arg("row"))
       .def(
           "is_killed",
           [](const Limits& self, const nb::object& row, std::int64_t now) {
-            return self.is_killed(limited_job_of(row), now);
+            return self.is_killed(OwnedJob(row).job(), now);
           },
           nb::arg("row"), nb::arg("now"))
       .def("blocks_lower_jobs", &Limits::blocks_lower_jobs, nb::arg("reason"))
       .def(
           "submitted",
-          [](Limits& self, const nb::object& row) { self.submitted(limited_job_of(row)); },
+          [](Limits& self, const nb::object& row) { self.submitted(OwnedJob(row).job()); },
           nb::arg("row"))
       .def(
           "started",
-          [](Limits& self, const nb::object& row, std::vector<std::int64_t> tres, std::int64_t now,
-             std::int32_t slurm_partition, const std::vector<std::int32_t>& nodes,
+          [](Limits& self, const nb::object& row, const std::vector<std::int64_t>& tres,
+             std::int64_t now, std::int32_t slurm_partition, const std::vector<std::int32_t>& nodes,
              std::int64_t minutes) {
-            self.started(limited_job_of(row), std::move(tres), now, slurm_partition, nodes,
-                         minutes);
+            self.started(OwnedJob(row).job(), tres, now, slurm_partition, nodes, minutes);
           },
           nb::arg("row"), nb::arg("tres"), nb::arg("now"), nb::arg("slurm_partition"),
           nb::arg("nodes"), nb::arg("minutes"))
       .def(
           "ended",
           [](Limits& self, const nb::object& row, std::int64_t now) {
-            self.ended(limited_job_of(row), now);
+            self.ended(OwnedJob(row).job(), now);
           },
           nb::arg("row"), nb::arg("now"))
+      .def(
+          "withdrawn",
+          [](Limits& self, const nb::object& row) { self.withdrawn(OwnedJob(row).job()); },
+          nb::arg("row"))
       .def("tick", &Limits::tick, nb::arg("now"));
 }
 

@@ -3,14 +3,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+
 #include "slurm/limit_setup.hpp"
 
 namespace foretime {
 
 // A site's limits from a `LimitTables` of Python (foretime_sim.sites.slurm_limit_tables).
-slurm::LimitsSetup limits_setup_of(const nanobind::object& tables);
-// A job from a `LimitedJobRow` (foretime_sim.engine.native.limits_core).
-slurm::LimitedJob limited_job_of(const nanobind::object& row);
+std::shared_ptr<const slurm::LimitsSetup> limits_setup_of(const nanobind::object& tables);
 void register_slurm_limits(nanobind::module_& m);
 
 }  // namespace foretime

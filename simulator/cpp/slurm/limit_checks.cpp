@@ -27,7 +27,7 @@ class UsageCheck {
   // GrpTRESMins: what has been used, and, under "safe", what may still be.
   Reason used(const Group& group, bool safe) const {
     const auto name = TresLimit::group_minutes;
-    for (const auto& [kind, most] : group.limits[name]) {
+    for (const auto& [kind, most] : group.limits()[name]) {
       if (hidden(name, kind)) continue;
       const auto at = static_cast<std::size_t>(kind);
       const auto asked = minutes_ * tres_[at];
@@ -86,8 +86,8 @@ class UsageCheck {
 
 std::int64_t whole_minutes(double seconds) { return static_cast<std::int64_t>(seconds / 60.0); }
 
-Reason qos_before_nodes(const PolicyCase& job, QosGroup& qos, bool safe, Imposed& imposed) {
-  const auto& limits = qos.limits;
+Reason qos_before_nodes(const PolicyCase& job, const QosGroup& qos, bool safe, Imposed& imposed) {
+  const auto& limits = qos.limits();
   auto minutes = job.minutes;
   if (imposed.takes(limits, NumberLimit::group_jobs) &&
       qos.counts.jobs >= limits[NumberLimit::group_jobs]) {
@@ -100,7 +100,7 @@ Reason qos_before_nodes(const PolicyCase& job, QosGroup& qos, bool safe, Imposed
     if (used >= most || (safe && used + minutes > most)) return reason::qos_group_wall;
   }
   if (imposed.takes(limits, NumberLimit::account_jobs) &&
-      qos.of_account(job.line->front()->account).jobs >= limits[NumberLimit::account_jobs]) {
+      qos.of_account(job.line.front().account).jobs >= limits[NumberLimit::account_jobs]) {
     return reason::qos_account_jobs;
   }
   if (imposed.takes(limits, NumberLimit::jobs) &&
@@ -119,22 +119,22 @@ Reason qos_before_nodes(const PolicyCase& job, QosGroup& qos, bool safe, Imposed
 
 Reason LimitChecks::why_not_considered(const PolicyCase& job) const {
   Imposed imposed;
-  for (auto* qos : job.qos) {
+  for (const auto* qos : job.qos) {
     if (qos == nullptr) continue;
-    const auto found = qos_before_nodes(job, *qos, setup_.safe, imposed);
+    const auto found = qos_before_nodes(job, *qos, setup_->safe, imposed);
     if (found != reason::none) return found;
   }
   bool own = true;
-  for (const auto* group : *job.line) {
-    const auto& limits = group->limits;
-    const auto jobs = group->counts.jobs;
+  for (const AssociationGroup& group : job.line.groups()) {
+    const auto& limits = group.limits();
+    const auto jobs = group.counts.jobs;
     if (!imposed.has(NumberLimit::group_jobs) && jobs >= limits[NumberLimit::group_jobs]) {
       return reason::assoc_group_jobs;
     }
     const auto wall = limits[NumberLimit::group_wall];
     if (wall != kNoLimit && !imposed.has(NumberLimit::group_wall)) {
-      const auto used = whole_minutes(group->used_wall_s);
-      if (used >= wall || (setup_.safe && used + job.weighed(job.minutes) > wall)) {
+      const auto used = whole_minutes(group.used_wall_s);
+      if (used >= wall || (setup_->safe && used + job.weighed(job.minutes) > wall)) {
         return reason::assoc_group_wall;
       }
     }
@@ -154,7 +154,7 @@ Reason LimitChecks::why_not_considered(const PolicyCase& job) const {
 Reason LimitChecks::why_too_many_nodes(const PolicyCase& job, std::int64_t nodes) const {
   auto most = kNoLimit;
   Reason told = reason::none;
-  const auto kind = setup_.node_kind;
+  const auto kind = setup_->node_kind;
   const auto of = [kind](const LimitSet& limits, TresLimit name) {
     for (const auto& [limited, limit] : limits[name]) {
       if (limited == kind) return limit;
@@ -163,7 +163,7 @@ Reason LimitChecks::why_too_many_nodes(const PolicyCase& job, std::int64_t nodes
   };
   const auto of_qos = [&](TresLimit name) {
     for (const auto* qos : job.qos) {
-      const auto limit = qos == nullptr ? kNoLimit : of(qos->limits, name);
+      const auto limit = qos == nullptr ? kNoLimit : of(qos->limits(), name);
       if (limit != kNoLimit) return limit;
     }
     return kNoLimit;
@@ -181,20 +181,20 @@ Reason LimitChecks::why_too_many_nodes(const PolicyCase& job, std::int64_t nodes
   const auto of_group = of_qos(TresLimit::group);
   lower(of_group, tres_reason(true, TresLimit::group, kind));
   // Here Slurm asks the first QOS alone for its factor.
-  const auto factor = job.qos[0] == nullptr ? 0.0 : job.qos[0]->setup.limit_factor;
+  const auto factor = job.qos[0] == nullptr ? 0.0 : job.qos[0]->setup().limit_factor;
   const auto weighed = [factor](std::int64_t limit) {
     return limit == kNoLimit ? limit : under_factor(limit, factor);
   };
   bool own = true;
-  for (const auto* group : *job.line) {
+  for (const AssociationGroup& group : job.line.groups()) {
     const auto before = most;
     if (of_group == kNoLimit) {
-      lower(weighed(of(group->limits, TresLimit::group)),
+      lower(weighed(of(group.limits(), TresLimit::group)),
             tres_reason(false, TresLimit::group, kind));
     }
     const bool by_group = most != before;
     if (own && no_qos_limit) {
-      lower(weighed(of(group->limits, TresLimit::job)), tres_reason(false, TresLimit::job, kind));
+      lower(weighed(of(group.limits(), TresLimit::job)), tres_reason(false, TresLimit::job, kind));
     }
     own = false;
     if (by_group) break;
@@ -207,16 +207,16 @@ Reason LimitChecks::why_not_started(const PolicyCase& job, const std::vector<std
   Imposed imposed;
   Reason found = reason::none;
   const auto minutes = job.weighed(job.minutes);
-  const auto node_kind = setup_.node_kind;
+  const auto node_kind = setup_->node_kind;
   const auto divisor = tres[static_cast<std::size_t>(node_kind)];
   const auto kept = [&found](Reason by) { return (found = by) != reason::none; };
-  for (auto* qos : job.qos) {
+  for (const auto* qos : job.qos) {
     if (qos == nullptr) continue;
-    const auto& limits = qos->limits;
+    const auto& limits = qos->limits();
     const auto& user = qos->of_user(job.user);
-    const auto& account = qos->of_account(job.line->front()->account);
+    const auto& account = qos->of_account(job.line.front().account);
     const UsageCheck usage(job, tres, minutes, true, imposed);
-    if (kept(usage.used(*qos, setup_.safe)) ||
+    if (kept(usage.used(*qos, setup_->safe)) ||
         kept(usage.in_use(limits, TresLimit::group, qos->counts, nodes, node_kind, 0.0)) ||
         kept(usage.left(limits, TresLimit::group_run_minutes, qos->counts)) ||
         kept(qos_job_limit(limits, TresLimit::job_minutes, tres, minutes, 0, imposed)) ||
@@ -227,7 +227,7 @@ Reason LimitChecks::why_not_started(const PolicyCase& job, const std::vector<std
         kept(usage.in_use(limits, TresLimit::user, user, nodes, node_kind, 0.0))) {
       return found;
     }
-    if (!setup_.run_minutes_of_users) continue;
+    if (!setup_->run_minutes_of_users) continue;
     if (kept(usage.left(limits, TresLimit::account_run_minutes, account)) ||
         kept(usage.left(limits, TresLimit::user_run_minutes, user))) {
       return found;
@@ -235,12 +235,12 @@ Reason LimitChecks::why_not_started(const PolicyCase& job, const std::vector<std
   }
   const auto factor = job.limit_factor();
   bool own = true;
-  for (const auto* group : *job.line) {
-    const auto& limits = group->limits;
+  for (const AssociationGroup& group : job.line.groups()) {
+    const auto& limits = group.limits();
     const UsageCheck usage(job, tres, minutes, false, imposed);
-    if (kept(usage.used(*group, setup_.safe)) ||
-        kept(usage.in_use(limits, TresLimit::group, group->counts, nodes, node_kind, factor)) ||
-        kept(usage.left(limits, TresLimit::group_run_minutes, group->counts))) {
+    if (kept(usage.used(group, setup_->safe)) ||
+        kept(usage.in_use(limits, TresLimit::group, group.counts, nodes, node_kind, factor)) ||
+        kept(usage.left(limits, TresLimit::group_run_minutes, group.counts))) {
       return found;
     }
     if (!own) continue;

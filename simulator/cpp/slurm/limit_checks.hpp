@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "slurm/limit_counts.hpp"
+#include "slurm/limit_groups.hpp"
 #include "slurm/limit_setup.hpp"
 
 namespace foretime::slurm {
@@ -16,19 +18,19 @@ namespace foretime::slurm {
 struct PolicyCase {
   std::int32_t user = kNone;
   std::int64_t minutes = 0;
-  std::array<QosGroup*, 2> qos{};  // the stronger first; null: none
-  QosGroup* own_qos = nullptr;
-  const std::vector<AssociationGroup*>* line = nullptr;
+  std::array<const QosGroup*, 2> qos{};  // the stronger first; null: none
+  const QosGroup* own_qos = nullptr;
+  AssociationLine line;
 
-  double usage_factor() const { return own_qos == nullptr ? 1.0 : own_qos->setup.usage_factor; }
+  double usage_factor() const { return own_qos == nullptr ? 1.0 : own_qos->setup().usage_factor; }
   // Minutes as they count under UsageFactorSafe.
   std::int64_t weighed(std::int64_t of_job) const {
-    if (own_qos == nullptr || !own_qos->setup.weighs_minutes) return of_job;
+    if (own_qos == nullptr || !own_qos->setup().weighs_minutes) return of_job;
     return static_cast<std::int64_t>(static_cast<double>(of_job) * usage_factor());
   }
   double limit_factor() const {
     for (const auto* group : qos) {
-      if (group != nullptr && group->setup.limit_factor >= 0) return group->setup.limit_factor;
+      if (group != nullptr && group->setup().limit_factor >= 0) return group->setup().limit_factor;
     }
     return 0.0;
   }
@@ -36,7 +38,7 @@ struct PolicyCase {
 
 class LimitChecks {
  public:
-  explicit LimitChecks(const LimitsSetup& setup) : setup_(setup) {}
+  explicit LimitChecks(std::shared_ptr<const LimitsSetup> setup) : setup_(std::move(setup)) {}
 
   Reason why_refused(const PolicyCase& job, const std::vector<std::int64_t>& tres,
                      std::int64_t jobs) const;
@@ -50,7 +52,7 @@ class LimitChecks {
                  std::int64_t ran) const;
 
  private:
-  const LimitsSetup& setup_;
+  std::shared_ptr<const LimitsSetup> setup_;
 };
 
 }  // namespace foretime::slurm

@@ -11,15 +11,15 @@ std::int64_t whole_minutes(double seconds) { return static_cast<std::int64_t>(se
 // What a group has used in all; the limits of a QOS hide those after it.
 bool used_up(const Group& group, const std::vector<std::int64_t>& tres, bool of_qos,
              Imposed& imposed) {
-  for (const auto& [kind, most] : group.limits[TresLimit::group_minutes]) {
+  for (const auto& [kind, most] : group.limits()[TresLimit::group_minutes]) {
     if (imposed.has(TresLimit::group_minutes, kind)) continue;
     if (of_qos) imposed.add(TresLimit::group_minutes, kind);
     const auto at = static_cast<std::size_t>(kind);
     if (tres[at] != 0 && whole_minutes(group.used_s[at]) >= most) return true;
   }
-  const auto wall = group.limits[NumberLimit::group_wall];
+  const auto wall = group.limits()[NumberLimit::group_wall];
   if (wall == kNoLimit || imposed.has(NumberLimit::group_wall)) return false;
-  if (of_qos) imposed.takes(group.limits, NumberLimit::group_wall);
+  if (of_qos) imposed.takes(group.limits(), NumberLimit::group_wall);
   return whole_minutes(group.used_wall_s) >= wall;
 }
 
@@ -43,14 +43,14 @@ bool LimitChecks::is_killed(const PolicyCase& job, const std::vector<std::int64_
   for (const auto* qos : job.qos) {
     if (qos == nullptr) continue;
     if (used_up(*qos, tres, true, imposed) ||
-        job_used_up(qos->limits, tres, ran, kNone, true, imposed)) {
+        job_used_up(qos->limits(), tres, ran, kNone, true, imposed)) {
       return true;
     }
   }
-  for (const auto* group : *job.line) {
-    if (group != job.line->front() && group == job.line->back()) break;  // the root
-    if (used_up(*group, tres, false, imposed) ||
-        job_used_up(group->limits, tres, ran, setup_.node_kind, false, imposed)) {
+  for (const AssociationGroup& group : job.line.groups()) {
+    if (&group != &job.line.front() && &group == &job.line.root()) break;
+    if (used_up(group, tres, false, imposed) ||
+        job_used_up(group.limits(), tres, ran, setup_->node_kind, false, imposed)) {
       return true;
     }
   }

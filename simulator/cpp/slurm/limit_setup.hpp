@@ -4,8 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
+
+#include "core/names.hpp"
+#include "slurm/billing.hpp"
 
 namespace foretime::slurm {
 
@@ -78,6 +82,7 @@ struct QosSetup {
 struct AssociationSetup {
   LimitSet limits;  // those of one job with those from above
   std::int32_t parent = kNone;
+  std::vector<std::int32_t> line;  // itself first, root last
   std::int32_t account = kNone;
   std::vector<double> used_s;
   double used_wall_s = 0.0;
@@ -95,6 +100,7 @@ struct PartitionSetup {
   std::int64_t most_minutes = kNoLimit;
   std::vector<bool> denied_qos;           // by QOS; the last: jobs without one
   std::vector<bool> denied_associations;  // by association
+  std::vector<double> billing_weights;    // by kind; empty: CPUs
 };
 
 enum class PartLimits : std::uint8_t { no, all, any };
@@ -102,7 +108,11 @@ enum class PartLimits : std::uint8_t { no, all, any };
 struct LimitsSetup {
   std::int32_t kinds = 0;
   std::int32_t cpu_kind = kNone;
+  std::int32_t memory_kind = kNone;
   std::int32_t node_kind = kNone;
+  std::int32_t gpu_kind = kNone;
+  std::int32_t billing_kind = kNone;
+  Billing bills;
   std::vector<QosSetup> qos;
   std::vector<AssociationSetup> associations;
   std::vector<PartitionSetup> slurm_partitions;
@@ -122,17 +132,19 @@ struct LimitsSetup {
 
 // What is wrong with a job by itself, whatever the others do.
 enum class Flaw : std::uint8_t { none, account, qos, license };
+constexpr auto names_of(Flaw) { return named("none", "account", "qos", "license"); }
 
 struct LimitedJob {
   std::int32_t index = 0;
   std::int32_t user = kNone;
   std::int32_t association = kNone;
   std::int32_t qos = kNone;  // its own, or the one that it has by default
-  std::vector<std::int32_t> slurm_partitions;
+  std::span<const std::int32_t> slurm_partitions;
   std::int64_t minutes = 0;
-  std::vector<std::int64_t> tres;  // by kind
+  std::span<const std::int64_t> tres;  // by kind, without licenses and billing
+  std::span<const std::pair<std::int32_t, std::int64_t>> licenses;
   std::int32_t array = kNone;
-  std::int32_t array_most_running = 0;
+  std::int64_t array_most_running = 0;
   Flaw flaw = Flaw::none;
 };
 

@@ -61,16 +61,16 @@ Reason LimitChecks::why_refused(const PolicyCase& job, const std::vector<std::in
   for (const auto* qos : job.qos) {
     if (qos == nullptr) continue;
     any_qos = true;
-    strict = strict || qos->setup.deny_on_limit;
+    strict = strict || qos->setup().deny_on_limit;
   }
   strict = strict || !any_qos;
   Imposed imposed;
   Reason found = reason::none;
   const auto kept = [&found](Reason by) { return (found = by) != reason::none; };
-  const auto divisor = tres[static_cast<std::size_t>(setup_.node_kind)];
-  for (auto* qos : job.qos) {
+  const auto divisor = tres[static_cast<std::size_t>(setup_->node_kind)];
+  for (const auto* qos : job.qos) {
     if (qos == nullptr) continue;
-    const auto& limits = qos->limits;
+    const auto& limits = qos->limits();
     const auto over = [&](NumberLimit name, std::int64_t submitted, Reason by) {
       return imposed.takes(limits, name) && submitted + jobs > limits[name] && kept(by);
     };
@@ -78,7 +78,7 @@ Reason LimitChecks::why_refused(const PolicyCase& job, const std::vector<std::in
       return kept(too_long(true, limits, name, job.minutes, tres, imposed));
     };
     if (strict && (kept(qos_job_limit(limits, TresLimit::account, tres, 1, 0, imposed)) ||
-                   kept(user_or_group(limits, tres, setup_.user_and_group_apart, imposed)))) {
+                   kept(user_or_group(limits, tres, setup_->user_and_group_apart, imposed)))) {
       return found;
     }
     if (over(NumberLimit::group_submitted, qos->counts.submitted, reason::qos_group_submitted)) {
@@ -86,8 +86,8 @@ Reason LimitChecks::why_refused(const PolicyCase& job, const std::vector<std::in
     }
     if (strict && (longer(TresLimit::job_minutes) || longer(TresLimit::group_minutes) ||
                    longer(TresLimit::group_run_minutes) ||
-                   (setup_.run_minutes_of_users && (longer(TresLimit::account_run_minutes) ||
-                                                    longer(TresLimit::user_run_minutes))))) {
+                   (setup_->run_minutes_of_users && (longer(TresLimit::account_run_minutes) ||
+                                                     longer(TresLimit::user_run_minutes))))) {
       return found;
     }
     // Without DenyOnLimit, too, the limits of a QOS on times hide those of associations.
@@ -103,7 +103,7 @@ Reason LimitChecks::why_refused(const PolicyCase& job, const std::vector<std::in
                    kept(qos_job_limit(limits, TresLimit::job_node, tres, 1, divisor, imposed)))) {
       return found;
     }
-    if (over(NumberLimit::account_submitted, qos->of_account(job.line->front()->account).submitted,
+    if (over(NumberLimit::account_submitted, qos->of_account(job.line.front().account).submitted,
              reason::qos_account_submitted) ||
         over(NumberLimit::submitted, qos->of_user(job.user).submitted,
              reason::qos_user_submitted)) {
@@ -113,9 +113,9 @@ Reason LimitChecks::why_refused(const PolicyCase& job, const std::vector<std::in
   }
   const auto factor = job.limit_factor();
   bool own = true;
-  for (const auto* group : *job.line) {
-    const auto& limits = group->limits;
-    const auto submitted = group->counts.submitted + jobs;
+  for (const AssociationGroup& group : job.line.groups()) {
+    const auto& limits = group.limits();
+    const auto submitted = group.counts.submitted + jobs;
     const auto longer = [&](TresLimit name) {
       return kept(too_long(false, limits, name, job.minutes, tres, imposed));
     };

@@ -17,29 +17,23 @@ bool goes_by_minutes(const LimitSet& limits) {
 
 }  // namespace
 
-Limits::Limits(LimitsSetup setup, std::int64_t now)
+Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
     : setup_(std::move(setup)),
+      groups_(setup_),
       checks_(setup_),
-      minutes_(setup_.multifactor, setup_.decay_half_life_s, now),
-      licenses_in_use_(setup_.licenses.size()) {
-  if (setup_.kinds > kMostKinds) {
+      minutes_(setup_->multifactor, setup_->decay_half_life_s, now),
+      licenses_in_use_(setup_->licenses.size()) {
+  if (setup_->kinds > kMostKinds) {
     throw std::invalid_argument("limits know at most 64 kinds of resources (TRES)");
   }
-  for (const auto& those : setup_.qos) {
-    qos_.push_back(std::make_unique<QosGroup>(those, setup_.kinds, setup_.node_kind));
-    minutes_count_ = minutes_count_ || goes_by_minutes(those.limits);
-  }
-  for (const auto& those : setup_.associations) {
-    associations_.push_back(
-        std::make_unique<AssociationGroup>(those, setup_.kinds, setup_.node_kind));
-    minutes_count_ = minutes_count_ || goes_by_minutes(those.limits);
-  }
-  for (std::size_t place = 0; place < associations_.size(); ++place) {
-    for (auto above = static_cast<std::int32_t>(place); above != kNone;
-         above = setup_.associations[static_cast<std::size_t>(above)].parent) {
-      associations_[place]->line.push_back(associations_[static_cast<std::size_t>(above)].get());
+  const auto look_at = [this](const LimitSet& limits) {
+    minutes_count_ = minutes_count_ || goes_by_minutes(limits);
+    for (const auto by : {TresLimit::group, TresLimit::user, TresLimit::account}) {
+      nodes_count_ = nodes_count_ || limits_kind(limits[by], setup_->node_kind);
     }
-  }
+  };
+  for (const QosSetup& qos : setup_->qos) look_at(qos.limits);
+  for (const AssociationSetup& association : setup_->associations) look_at(association.limits);
 }
 
 // Partitions --------------------------------------------------------------------------------------
@@ -59,24 +53,24 @@ bool Limits::account_denied(const LimitedJob& job, std::int32_t slurm_partition)
 // _part_access_check: the words are those of sbatch.
 Reason Limits::partition_refuses(const LimitedJob& job, std::int32_t slurm_partition) const {
   const auto& rules = partition(slurm_partition);
-  const auto cpus = job.tres[static_cast<std::size_t>(setup_.cpu_kind)];
-  const auto nodes = job.tres[static_cast<std::size_t>(setup_.node_kind)];
-  const auto* own = qos_of(job.qos);
+  const auto cpus = job.tres[static_cast<std::size_t>(setup_->cpu_kind)];
+  const auto nodes = job.tres[static_cast<std::size_t>(setup_->node_kind)];
+  const auto* own = qos_setup(job.qos);
   if (rules.starts) {
     if (cpus > rules.cpus ||
         (rules.most_cpus_per_node != kNoLimit && cpus > rules.most_cpus_per_node * rules.nodes)) {
       return reason::too_many_cpus;
     }
     if (nodes > rules.nodes ||
-        (nodes < rules.least_nodes && (own == nullptr || !own->setup.any_least_nodes)) ||
-        (nodes > rules.most_nodes && (own == nullptr || !own->setup.any_most_nodes))) {
+        (nodes < rules.least_nodes && (own == nullptr || !own->any_least_nodes)) ||
+        (nodes > rules.most_nodes && (own == nullptr || !own->any_most_nodes))) {
       return reason::bad_node_count;
     }
-    if (job.minutes > rules.most_minutes && (own == nullptr || !own->setup.any_time_limit)) {
+    if (job.minutes > rules.most_minutes && (own == nullptr || !own->any_time_limit)) {
       return reason::bad_time_limit;
     }
   }
-  if (setup_.part_limits == PartLimits::no) return reason::none;
+  if (setup_->part_limits == PartLimits::no) return reason::none;
   if (qos_denied(job, slurm_partition)) return reason::bad_qos;
   return account_denied(job, slurm_partition) ? reason::bad_account : reason::none;
 }
@@ -89,7 +83,7 @@ Reason Limits::partitions_refuse(const LimitedJob& job) const {
   for (const auto place : job.slurm_partitions) {
     if (!partition(place).submits) continue;
     open = true;
-    if (setup_.part_limits == PartLimits::no) return reason::none;
+    if (setup_->part_limits == PartLimits::no) return reason::none;
     const auto found = partition_refuses(job, place);
     any_right = any_right || found == reason::none;
     if (found == reason::none) continue;
@@ -97,7 +91,7 @@ Reason Limits::partitions_refuse(const LimitedJob& job) const {
     if (first == reason::none) first = found;
   }
   if (!open) return reason::partition_closed;
-  if (setup_.part_limits == PartLimits::any) return any_right ? reason::none : last;
+  if (setup_->part_limits == PartLimits::any) return any_right ? reason::none : last;
   return first;
 }
 
@@ -105,17 +99,29 @@ Reason Limits::partitions_refuse(const LimitedJob& job) const {
 
 PolicyCase Limits::case_of(const LimitedJob& job, std::int32_t slurm_partition,
                            std::int64_t minutes) const {
-  PolicyCase found;
-  found.user = job.user;
-  found.minutes = minutes;
-  found.line = &line_of(job);
-  found.own_qos = qos_of(job.qos);
-  auto* stronger = qos_of(partition(slurm_partition).qos);
-  auto* weaker = found.own_qos;
-  if (weaker != nullptr && weaker->setup.over_partition_qos) std::swap(stronger, weaker);
+  const auto* own = groups_.qos(job.qos);
+  const auto* stronger = groups_.qos(partition(slurm_partition).qos);
+  const auto* weaker = own;
+  if (weaker != nullptr && weaker->setup().over_partition_qos) std::swap(stronger, weaker);
   if (stronger == nullptr) std::swap(stronger, weaker);
-  found.qos = {stronger, stronger == weaker ? nullptr : weaker};
-  return found;
+  return {job.user,
+          minutes,
+          {stronger, stronger == weaker ? nullptr : weaker},
+          own,
+          groups_.line(job.association)};
+}
+
+// What counts of what a job asks for or has.
+std::vector<std::int64_t> Limits::all_tres(const LimitedJob& job,
+                                           std::span<const std::int64_t> tres,
+                                           std::int32_t slurm_partition) const {
+  std::vector<std::int64_t> all(tres.begin(), tres.end());
+  for (const auto& [license, count] : job.licenses) {
+    all[static_cast<std::size_t>(setup_->license_kinds[static_cast<std::size_t>(license)])] = count;
+  }
+  all[static_cast<std::size_t>(setup_->billing_kind)] =
+      static_cast<std::int64_t>(setup_->bills.of(all, partition(slurm_partition).billing_weights));
+  return all;
 }
 
 Reason Limits::why_refused(const LimitedJob& job, std::int64_t jobs) const {
@@ -124,9 +130,10 @@ Reason Limits::why_refused(const LimitedJob& job, std::int64_t jobs) const {
   const auto refused = partitions_refuse(job);
   if (refused != reason::none) return refused;
   if (job.flaw == Flaw::license) return reason::bad_license;
-  if (!counted(job)) return reason::none;
+  if (!counts(job)) return reason::none;
   for (const auto place : job.slurm_partitions) {
-    const auto found = checks_.why_refused(case_of(job, place, job.minutes), job.tres, jobs);
+    const auto found =
+        checks_.why_refused(case_of(job, place, job.minutes), all_tres(job, job.tres, place), jobs);
     if (found != reason::none) return found;
   }
   return reason::none;
@@ -147,57 +154,52 @@ Reason Limits::why_not_considered(const LimitedJob& job, std::int32_t slurm_part
       return reason::partition_config;
   }
   if (!rules.starts) return rules.submits ? reason::partition_down : reason::partition_inactive;
-  const auto nodes = job.tres[static_cast<std::size_t>(setup_.node_kind)];
-  if (counted(job)) {
+  const auto nodes = job.tres[static_cast<std::size_t>(setup_->node_kind)];
+  if (counts(job)) {
     const auto found = checks_.why_not_considered(case_of(job, slurm_partition, minutes));
     if (found != reason::none) return found;
   }
   if (qos_denied(job, slurm_partition)) return reason::qos_not_allowed;
   if (account_denied(job, slurm_partition)) {
-    return setup_.names_accounts ? reason::account_not_allowed : reason::partition_config;
+    return setup_->names_accounts ? reason::account_not_allowed : reason::partition_config;
   }
-  if (counted(job)) {
+  if (counts(job)) {
     const auto found = checks_.why_too_many_nodes(case_of(job, slurm_partition, minutes), nodes);
     if (found != reason::none) return found;
   }
-  const auto* own = qos_of(job.qos);
-  const bool too_many = nodes > rules.most_nodes && (own == nullptr || !own->setup.any_most_nodes);
+  const auto* own = qos_setup(job.qos);
+  const bool too_many = nodes > rules.most_nodes && (own == nullptr || !own->any_most_nodes);
   return too_many ? reason::partition_nodes : reason::none;
 }
 
-Reason Limits::why_not_started(const LimitedJob& job, const std::vector<std::int64_t>& tres,
+Reason Limits::why_not_started(const LimitedJob& job, std::span<const std::int64_t> tres,
                                std::int32_t slurm_partition, Nodes nodes,
                                std::int64_t minutes) const {
-  if (!counted(job)) return reason::none;
-  return checks_.why_not_started(case_of(job, slurm_partition, minutes), tres, nodes);
+  if (!counts(job)) return reason::none;
+  return checks_.why_not_started(case_of(job, slurm_partition, minutes),
+                                 all_tres(job, tres, slurm_partition), nodes);
 }
 
 Reason Limits::why_no_licenses(const LimitedJob& job) const {
-  for (std::size_t place = 0; place < setup_.licenses.size(); ++place) {
-    const auto kind = static_cast<std::size_t>(setup_.license_kinds[place]);
-    const auto asked = job.tres[kind];
-    if (asked != 0 && asked > setup_.licenses[place] - licenses_in_use_[place]) {
-      return reason::licenses;
-    }
+  for (const auto& [license, count] : job.licenses) {
+    const auto place = static_cast<std::size_t>(license);
+    if (count > setup_->licenses[place] - licenses_in_use_[place]) return reason::licenses;
   }
   return reason::none;
 }
 
-bool Limits::array_is_full(const LimitedJob& job) const {
-  if (job.array == kNone || job.array_most_running == 0) return false;
-  const auto found = tasks_running_.find(job.array);
-  return found != tasks_running_.end() && found->second >= job.array_most_running;
+std::int64_t Limits::tasks_running(std::int32_t array) const {
+  const auto found = tasks_running_.find(array);
+  return found == tasks_running_.end() ? 0 : found->second;
 }
 
 bool Limits::blocks_lower_jobs(Reason reason) const {
-  return setup_.assoc_limit_stop && reason >= reason::assoc_group_jobs;
+  return setup_->assoc_limit_stop && reason >= reason::assoc_group_jobs;
 }
 
 bool Limits::is_killed(const LimitedJob& job, std::int64_t now) const {
   const auto found = running_.find(job.index);
-  if (found == running_.end() || found->second.charged.line == nullptr || setup_.safe) {
-    return false;
-  }
+  if (found == running_.end() || setup_->safe) return false;
   const auto& run = found->second;
   const auto ran = (now - run.charged.start) / 60;
   return checks_.is_killed(case_of(job, run.slurm_partition, job.minutes), run.charged.tres, ran);
@@ -205,95 +207,86 @@ bool Limits::is_killed(const LimitedJob& job, std::int64_t now) const {
 
 // Events ------------------------------------------------------------------------------------------
 
-void Limits::count_submitted(const LimitedJob& job, QosGroup& qos, std::int64_t jobs) const {
-  qos.counts.submitted += jobs;
-  qos.of_user(job.user).submitted += jobs;
-  qos.of_account(line_of(job).front()->account).submitted += jobs;
-}
-
-void Limits::count_submitted_everywhere(const LimitedJob& job,
-                                        const std::vector<std::int32_t>& slurm_partitions,
-                                        std::int64_t jobs) {
-  if (!counted(job)) return;
-  for (auto* group : line_of(job)) group->counts.submitted += jobs;
-  auto* own = qos_of(job.qos);
-  if (own != nullptr) count_submitted(job, *own, jobs);
-  for (std::size_t place = 0; place < slurm_partitions.size(); ++place) {
-    auto* qos = qos_of(partition(slurm_partitions[place]).qos);
-    if (qos == nullptr || qos == own) continue;
-    const bool before = std::any_of(
-        slurm_partitions.begin(), slurm_partitions.begin() + static_cast<std::ptrdiff_t>(place),
-        [&](std::int32_t other) { return qos_of(partition(other).qos) == qos; });
-    if (!before) count_submitted(job, *qos, jobs);
-  }
-}
-
-void Limits::submitted(const LimitedJob& job) {
-  count_submitted_everywhere(job, job.slurm_partitions, 1);
-}
-
-void Limits::started(const LimitedJob& job, std::vector<std::int64_t> tres, std::int64_t now,
-                     std::int32_t slurm_partition, Nodes nodes, std::int64_t minutes) {
-  for (std::size_t place = 0; place < setup_.licenses.size(); ++place) {
-    licenses_in_use_[place] += job.tres[static_cast<std::size_t>(setup_.license_kinds[place])];
-  }
-  if (job.array != kNone) ++tasks_running_[job.array];
-  Running run{slurm_partition, {nodes.begin(), nodes.end()}, {}};
-  if (counted(job)) {
-    count_submitted_everywhere(job, job.slurm_partitions, -1);
-    count_submitted_everywhere(job, {slurm_partition}, 1);
-    auto& charged = run.charged;
-    charged.tres = std::move(tres);
-    charged.start = now;
-    charged.limit_end = now + minutes * 60;
-    charged.own_qos = qos_of(job.qos);
-    auto* of_partition = qos_of(partition(slurm_partition).qos);
-    charged.partition_qos = of_partition == charged.own_qos ? nullptr : of_partition;
-    charged.line = &line_of(job);
-    charged.user = job.user;
-    auto seconds = minutes * 60;
-    if (charged.own_qos != nullptr) {
-      seconds = static_cast<std::int64_t>(static_cast<double>(seconds) *
-                                          charged.own_qos->setup.usage_factor);
-    }
-    charged.for_each_count(true, [&](Counts& counts) {
-      counts.start(charged.tres, seconds, nodes, setup_.node_kind);
+// In its own QOS and those of some partitions, each once.
+void Limits::count_submitted(const LimitedJob& job, std::span<const std::int32_t> slurm_partitions,
+                             std::int64_t jobs) {
+  if (!counts(job)) return;
+  groups_.for_each_association_of(
+      job.association, [jobs](AssociationGroup& group) { group.counts.submitted += jobs; });
+  const auto account = groups_.line(job.association).front().account;
+  const auto count = [&](std::int32_t number) {
+    QosGroup& qos = *groups_.qos(number);
+    qos.counts.submitted += jobs;
+    qos.of_user(job.user).submitted += jobs;
+    qos.of_account(account).submitted += jobs;
+  };
+  if (job.qos != kNone) count(job.qos);
+  for (auto place = slurm_partitions.begin(); place != slurm_partitions.end(); ++place) {
+    const auto qos = partition(*place).qos;
+    if (qos == kNone || qos == job.qos) continue;
+    const bool before = std::any_of(slurm_partitions.begin(), place, [&](std::int32_t other) {
+      return partition(other).qos == qos;
     });
+    if (!before) count(qos);
   }
+}
+
+void Limits::take_licenses(const LimitedJob& job, std::int64_t times) {
+  for (const auto& [license, count] : job.licenses) {
+    licenses_in_use_[static_cast<std::size_t>(license)] += times * count;
+  }
+}
+
+void Limits::submitted(const LimitedJob& job) { count_submitted(job, job.slurm_partitions, 1); }
+
+void Limits::withdrawn(const LimitedJob& job) { count_submitted(job, job.slurm_partitions, -1); }
+
+void Limits::started(const LimitedJob& job, std::span<const std::int64_t> tres, std::int64_t now,
+                     std::int32_t slurm_partition, Nodes nodes, std::int64_t minutes) {
+  take_licenses(job, 1);
+  if (job.array != kNone) ++tasks_running_[job.array];
+  if (!counts(job)) return;
+  count_submitted(job, job.slurm_partitions, -1);
+  count_submitted(job, {&slurm_partition, 1}, 1);
+  const auto of_partition = partition(slurm_partition).qos;
+  Running run{slurm_partition,
+              {nodes.begin(), nodes.end()},
+              {{job.qos, of_partition == job.qos ? kNone : of_partition, job.association, job.user},
+               all_tres(job, tres, slurm_partition),
+               now,
+               now + minutes * 60}};
+  auto seconds = minutes * 60;
+  if (const auto* own = qos_setup(job.qos)) {
+    seconds = static_cast<std::int64_t>(static_cast<double>(seconds) * own->usage_factor);
+  }
+  groups_.for_each_count_of(run.charged.counted, true, [&](Counts& counts) {
+    counts.start(run.charged.tres, seconds, nodes, setup_->node_kind);
+  });
   running_.insert_or_assign(job.index, std::move(run));
 }
 
 void Limits::ended(const LimitedJob& job, std::int64_t now) {
-  const auto found = running_.find(job.index);
-  if (found == running_.end()) {
-    count_submitted_everywhere(job, job.slurm_partitions, -1);
-    return;
-  }
-  auto& run = found->second;
-  count_submitted_everywhere(job, {run.slurm_partition}, -1);
-  for (std::size_t place = 0; place < setup_.licenses.size(); ++place) {
-    licenses_in_use_[place] -= job.tres[static_cast<std::size_t>(setup_.license_kinds[place])];
-  }
+  take_licenses(job, -1);
   if (job.array != kNone) --tasks_running_[job.array];
-  if (run.charged.line != nullptr) {
-    if (minutes_count_) minutes_.ended(run.charged, now);
-    run.charged.for_each_count(
-        true, [&](Counts& counts) { counts.end(run.charged.tres, run.nodes, setup_.node_kind); });
-  }
+  const auto found = running_.find(job.index);
+  if (found == running_.end()) return;
+  const auto& run = found->second;
+  count_submitted(job, {&run.slurm_partition, 1}, -1);
+  if (minutes_count_) minutes_.ended(groups_, run.charged, now);
+  groups_.for_each_count_of(run.charged.counted, true, [&](Counts& counts) {
+    counts.end(run.charged.tres, run.nodes, setup_->node_kind);
+  });
   running_.erase(found);
 }
 
-void Limits::tick(std::int64_t now) {
-  if (!minutes_.looks(now)) return;
+bool Limits::tick(std::int64_t now) {
+  if (!minutes_.looks(now)) return false;
   if (minutes_count_) {
-    const auto decay = minutes_.decay_until(now);
-    for (const auto& group : qos_) let_decay(*group, decay);
-    for (const auto& group : associations_) let_decay(*group, decay);
-    for (const auto& [index, run] : running_) {
-      if (run.charged.line != nullptr) minutes_.charge(run.charged, now, false);
-    }
+    minutes_.decay(groups_, now);
+    for (const auto& [index, run] : running_) minutes_.charge(groups_, run.charged, now, false);
   }
   minutes_.looked(now);
+  return minutes_count_;
 }
 
 }  // namespace foretime::slurm

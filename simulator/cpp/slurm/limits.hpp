@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "slurm/limit_checks.hpp"
-#include "slurm/limit_counts.hpp"
+#include "slurm/limit_groups.hpp"
 #include "slurm/limit_setup.hpp"
 #include "slurm/run_minutes.hpp"
 
@@ -18,74 +19,84 @@ namespace foretime::slurm {
 
 class Limits {
  public:
-  Limits(LimitsSetup setup, std::int64_t now);
-  Limits(const Limits&) = delete;
-  Limits& operator=(const Limits&) = delete;
-  Limits(Limits&&) = delete;
-  Limits& operator=(Limits&&) = delete;
-  ~Limits() = default;
+  Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now);
 
   // Why a job is refused as it is submitted; `jobs`: tasks of an array that come at once.
   Reason why_refused(const LimitedJob& job, std::int64_t jobs) const;
   // Why a pending job is not looked at; `minutes`: what it is planned with.
   Reason why_not_considered(const LimitedJob& job, std::int32_t slurm_partition,
                             std::int64_t minutes) const;
-  // Why it does not start with what was found for it; `nodes` empty: each is one more.
-  Reason why_not_started(const LimitedJob& job, const std::vector<std::int64_t>& tres,
+  // Why it does not start with what was found for it, licenses and billing left out; `nodes` empty:
+  // each is one more.
+  Reason why_not_started(const LimitedJob& job, std::span<const std::int64_t> tres,
                          std::int32_t slurm_partition, Nodes nodes, std::int64_t minutes) const;
   Reason why_no_licenses(const LimitedJob& job) const;
-  bool array_is_full(const LimitedJob& job) const;
+  bool array_is_full(const LimitedJob& job) const {
+    return job.array_most_running != 0 && tasks_running(job.array) >= job.array_most_running;
+  }
+  std::int64_t tasks_running(std::int32_t array) const;
   // Whether a running job is ended for a limit; Slurm looks every 30 s.
   bool is_killed(const LimitedJob& job, std::int64_t now) const;
   // Whether a job with this reason blocks its partition in the main loop.
   bool blocks_lower_jobs(Reason reason) const;
 
+  // Whether QOS and associations have a say about a job.
+  bool counts(const LimitedJob& job) const {
+    return setup_->limits_count && job.association != kNone;
+  }
+  // Whether they have one about any job.
+  bool count() const { return setup_->limits_count; }
+  // Whether a partition keeps a job, whatever the others do.
+  bool partition_keeps(const LimitedJob& job, std::int32_t slurm_partition) const {
+    return partition_refuses(job, slurm_partition) != reason::none ||
+           qos_denied(job, slurm_partition) || account_denied(job, slurm_partition);
+  }
+  // Whether it matters which nodes a job has.
+  bool go_by_nodes() const { return nodes_count_; }
+
   void submitted(const LimitedJob& job);
-  void started(const LimitedJob& job, std::vector<std::int64_t> tres, std::int64_t now,
+  void started(const LimitedJob& job, std::span<const std::int64_t> tres, std::int64_t now,
                std::int32_t slurm_partition, Nodes nodes, std::int64_t minutes);
-  void ended(const LimitedJob& job, std::int64_t now);
-  // A look of the decay thread, every PriorityCalcPeriod.
-  void tick(std::int64_t now);
+  void ended(const LimitedJob& job, std::int64_t now);  // that ran
+  void withdrawn(const LimitedJob& job);                // that waited
+  // A look of the decay thread, every PriorityCalcPeriod; whether it may have let somebody go.
+  bool tick(std::int64_t now);
 
  private:
   struct Running {
-    std::int32_t slurm_partition;
+    std::int32_t slurm_partition = kNone;
     std::vector<std::int32_t> nodes;
     ChargedJob charged;
   };
 
-  bool counted(const LimitedJob& job) const {
-    return setup_.limits_count && job.association != kNone;
-  }
-  QosGroup* qos_of(std::int32_t qos) const {
-    return qos == kNone ? nullptr : qos_[static_cast<std::size_t>(qos)].get();
+  const QosSetup* qos_setup(std::int32_t qos) const {
+    return qos == kNone ? nullptr : &setup_->qos[static_cast<std::size_t>(qos)];
   }
   const PartitionSetup& partition(std::int32_t place) const {
-    return setup_.slurm_partitions[static_cast<std::size_t>(place)];
-  }
-  const std::vector<AssociationGroup*>& line_of(const LimitedJob& job) const {
-    return associations_[static_cast<std::size_t>(job.association)]->line;
+    return setup_->slurm_partitions[static_cast<std::size_t>(place)];
   }
   PolicyCase case_of(const LimitedJob& job, std::int32_t slurm_partition,
                      std::int64_t minutes) const;
+  std::vector<std::int64_t> all_tres(const LimitedJob& job, std::span<const std::int64_t> tres,
+                                     std::int32_t slurm_partition) const;
   Reason partition_refuses(const LimitedJob& job, std::int32_t slurm_partition) const;
   Reason partitions_refuse(const LimitedJob& job) const;
   bool qos_denied(const LimitedJob& job, std::int32_t slurm_partition) const;
   bool account_denied(const LimitedJob& job, std::int32_t slurm_partition) const;
-  void count_submitted(const LimitedJob& job, QosGroup& qos, std::int64_t jobs) const;
-  void count_submitted_everywhere(const LimitedJob& job,
-                                  const std::vector<std::int32_t>& slurm_partitions,
-                                  std::int64_t jobs);
+  void count_submitted(const LimitedJob& job, std::span<const std::int32_t> slurm_partitions,
+                       std::int64_t jobs);
+  void take_licenses(const LimitedJob& job, std::int64_t times);
 
-  LimitsSetup setup_;
-  std::vector<std::unique_ptr<QosGroup>> qos_;
-  std::vector<std::unique_ptr<AssociationGroup>> associations_;
+  std::shared_ptr<const LimitsSetup> setup_;
+  LimitGroups groups_;
   LimitChecks checks_;
   RunMinutes minutes_;
   bool minutes_count_ = false;  // any limit goes by what has been used
+  bool nodes_count_ = false;
   std::vector<std::int64_t> licenses_in_use_;
-  std::unordered_map<std::int32_t, std::int32_t> tasks_running_;
-  std::map<std::int32_t, Running> running_;  // in the order of submission, as jobs are charged
+  std::unordered_map<std::int32_t, std::int64_t> tasks_running_;
+  // Those that count, in the order of submission, as jobs are charged.
+  std::map<std::int32_t, Running> running_;
 };
 
 }  // namespace foretime::slurm

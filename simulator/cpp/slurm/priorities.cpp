@@ -14,39 +14,11 @@ std::uint32_t rounded(double priority) {
 
 }  // namespace
 
-double PrioritySite::billing(std::span<const std::int64_t> tres, std::size_t partition) const {
-  const std::vector<double>& weights = partitions[partition].billing_weights;
-  if (weights.empty()) return static_cast<double>(tres[kCpu]);
-  double of_node = 0;
-  double of_gres = 0;
-  double everywhere = 0;
-  for (std::size_t kind = 0; kind < tres.size(); ++kind) {
-    const double value = static_cast<double>(tres[kind]) * weights[kind];
-    if (billing_by == BillingBy::kSum || (!is_gres[kind] && kind > kNode)) {
-      everywhere += value;
-    } else if (billing_by == BillingBy::kMaximumAndGres && is_gres[kind]) {
-      of_gres += value;
-    } else {
-      of_node = std::max(of_node, value);
-    }
-  }
-  return of_node + of_gres + everywhere;
-}
-
-Priorities::Priorities(std::shared_ptr<const PrioritySite> site, std::span<const PricedJob> jobs,
-                       Seconds now)
+Priorities::Priorities(std::shared_ptr<const PrioritySite> site, Seconds now)
     : site_(std::move(site)),
-      jobs_(jobs),
       fair_share_(site_->tree),
       clock_(site_->reset_period, site_->half_life, site_->calc_period, now, site_->usage_at),
-      has_ticks_(site_->multifactor && fair_share_.size() > 0),
-      known_(jobs.size()) {
-  std::size_t slots = 0;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    known_[i].first_slot = slots;
-    slots += jobs[i].partitions.size();
-  }
-  slots_.resize(slots);
+      has_ticks_(site_->multifactor && fair_share_.size() > 0) {
   if (!has_ticks_) return;
   if (clock_.resets_at_once()) fair_share_.reset();
   if (fair_share_.is_fair_tree()) {
@@ -72,31 +44,38 @@ void Priorities::remove(JobIndex job) {
   known.in_queue = false;
 }
 
-void Priorities::submitted(JobIndex job, Seconds eligible, Seconds now, bool held) {
+void Priorities::submitted(JobIndex job, const PricedJob& said, Seconds eligible, Seconds now,
+                           bool held) {
+  if (static_cast<std::size_t>(job) >= known_.size()) {
+    known_.resize(static_cast<std::size_t>(job) + 1);
+  }
   Known& known = at(job);
   if (known.in_queue) remove(job);
   append(job);
+  known.said = said;
+  known.first_slot = slots_.size();
+  slots_.resize(slots_.size() + said.asked->partitions.size());
   known.eligible = eligible;
   known.started = kNever;
   known.slot = 0;
   known.billable = 0;
   known.priority = 0;
   known.held = held;
-  for (std::size_t i = 0; i < of(job).partitions.size(); ++i) slots_[known.first_slot + i] = {};
-  fix(job, of(job).tres);
+  fix(job, said.asked->tres);
   if (!held) set(job, now);
 }
 
-void Priorities::recompute(JobIndex job, Seconds now) {
+void Priorities::recompute(JobIndex job, const PricedJob& said, Seconds now) {
+  at(job).said = said;
   at(job).held = false;
-  if (at(job).started == kNever) fix(job, of(job).tres);
+  if (at(job).started == kNever) fix(job, said.asked->tres);
   set(job, now);
 }
 
-void Priorities::started(JobIndex job, std::size_t partition, std::span<const std::int64_t> tres,
+void Priorities::started(JobIndex job, std::int32_t partition, std::span<const std::int64_t> tres,
                          Seconds now) {
   Known& known = at(job);
-  const auto& own = of(job).partitions;
+  const auto own = partitions_of(job);
   const auto place = std::ranges::find(own, partition);
   known.slot = place == own.end() ? 0 : static_cast<std::size_t>(place - own.begin());
   known.started = now;
@@ -154,12 +133,12 @@ void Priorities::set(JobIndex job, Seconds now) {
 
 void Priorities::fix(JobIndex job, std::span<const std::int64_t> tres) {
   Known& known = at(job);
-  const auto& partitions = of(job).partitions;
+  const auto partitions = partitions_of(job);
   known.job_size =
       site_->weight_job_size == 0 ? 0 : size_factor(of(job), tres[kCpu]) * site_->weight_job_size;
   for (std::size_t i = 0; i < partitions.size(); ++i) {
     Slot& slot = slots_[known.first_slot + i];
-    slot.partition = site_->partitions[partitions[i]].factor * site_->weight_partition;
+    slot.partition = site_->partition(partitions[i]).factor * site_->weight_partition;
     slot.tres = tres_factor(tres, partitions[i]);
   }
 }
@@ -167,7 +146,7 @@ void Priorities::fix(JobIndex job, std::span<const std::int64_t> tres) {
 double Priorities::size_factor(const PricedJob& job, std::int64_t cpus) const {
   const auto all_cpus = static_cast<double>(site_->cpus);
   const auto all_nodes = static_cast<double>(site_->nodes);
-  const std::int64_t nodes = job.tres[kNode];
+  const std::int64_t nodes = job.asked->tres[kNode];
   double size = 0;
   if (site_->small_relative_to_time) {
     const Seconds minutes = std::max<Seconds>((job.time_limit + 59) / 60, 1);
@@ -185,10 +164,10 @@ double Priorities::size_factor(const PricedJob& job, std::int64_t cpus) const {
   return std::clamp(size, 0.0, 1.0);
 }
 
-double Priorities::tres_factor(std::span<const std::int64_t> tres, std::size_t partition) const {
+double Priorities::tres_factor(std::span<const std::int64_t> tres, std::int32_t partition) const {
   const TresWeights& weights = site_->weight_tres;
   if (weights.by_kind.empty()) return 0;
-  const PricedPartition& there = site_->partitions[partition];
+  const PricedPartition& there = site_->partition(partition);
   const auto weighed = [&weights](std::int64_t count, std::int64_t of, double weight) {
     if (weight == 0) return 0.0;
     const auto value = static_cast<double>(count);
@@ -235,8 +214,9 @@ std::uint32_t Priorities::multifactor(JobIndex job, Seconds now) {
   const auto nice = static_cast<double>(own.nice);
   const double before = age + association + fair_share + known.job_size;
   // Slurm adds up in another order where a job has several slurm_partitions.
-  if (own.partitions.size() > 1) {
-    for (std::size_t i = 0; i < own.partitions.size(); ++i) {
+  const std::size_t partitions = own.asked->partitions.size();
+  if (partitions > 1) {
+    for (std::size_t i = 0; i < partitions; ++i) {
       Slot& slot = slots_[known.first_slot + i];
       const std::uint32_t priority =
           rounded(slot.partition + (before + own.qos + slot.tres + site_factor - nice));
@@ -257,10 +237,10 @@ std::uint32_t Priorities::basic(std::int64_t nice) {
   return priority;
 }
 
-std::uint32_t Priorities::priority_of(JobIndex job, std::size_t partition) const {
+std::uint32_t Priorities::priority_of(JobIndex job, std::int32_t partition) const {
   const Known& known = at(job);
   if (known.held) return 0;
-  const auto& own = of(job).partitions;
+  const auto own = partitions_of(job);
   if (!site_->multifactor || own.size() < 2) return known.priority;
   const auto place = std::ranges::find(own, partition);
   if (place == own.end()) return known.priority;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "slurm/billing.hpp"
 #include "slurm/fair_share.hpp"
 #include "slurm/usage_clock.hpp"
 
@@ -28,15 +29,18 @@ struct PricedPartition {
   TresCounts tres;                      // of all its nodes
 };
 
+// A QOS, and how usage under it counts (none: as it is).
+struct PricedQos {
+  double factor = 0;  // weighed
+  std::optional<double> usage_factor;
+};
+
 // PriorityWeightTRES; `billing` stands between `node` and the other kinds.
 struct TresWeights {
   std::vector<double> by_kind;  // empty: TRES weigh nothing
   double billing = 0;
   bool normalised = true;
 };
-
-enum class BillingBy : std::uint8_t { kSum, kMaximum, kMaximumAndGres };
-constexpr auto names_of(BillingBy) { return named("sum", "maximum", "maximum-and-gres"); }
 
 // A site's priorities: the same for all samples of forward runs.
 struct PrioritySite {
@@ -60,43 +64,53 @@ struct PrioritySite {
   std::int64_t cpus = 0;
   std::int64_t nodes = 0;
   TresWeights weight_tres;
-  BillingBy billing_by = BillingBy::kSum;
-  std::vector<bool> is_gres;  // by kind
+  Billing bills;
+  std::size_t gpu_kind = 0;  // gres/gpu
   std::vector<PricedPartition> partitions;
+  std::vector<PricedQos> qos;
 
-  // The billing TRES of what a job asks for, or was given, in a slurm_partition.
-  double billing(std::span<const std::int64_t> tres, std::size_t partition) const;
+  double billing(std::span<const std::int64_t> tres, std::int32_t number) const {
+    return bills.of(tres, partition(number).billing_weights);
+  }
+  const PricedPartition& partition(std::int32_t number) const {
+    return partitions[static_cast<std::size_t>(number)];
+  }
+};
+
+// What a job asks for.
+struct PricedRequest {
+  std::vector<std::int32_t> partitions;  // at least one
+  TresCounts tres;
 };
 
 // A job as its user wrote it.
 struct PricedJob {
+  const PricedRequest* asked = nullptr;  // outlives it, and its copies
   AssociationIndex association = kNoAssociation;
-  std::vector<std::size_t> partitions;  // at least one
   Seconds submit = 0;
   Seconds time_limit = 0;
   std::int64_t nice = 0;
   std::int64_t site_factor = 0;
   double qos = 0;                      // factor of its QOS, weighed
   std::optional<double> usage_factor;  // of its QOS
-  TresCounts tres;
 };
 
-// Jobs are the indices of those given; they outlive it. Every call costs as much as the job has
-// slurm_partitions and the site kinds of TRES; a tick is linear in jobs and associations but for
-// the sort of Fair Tree.
+// Every call costs as much as the job has slurm_partitions and the site kinds of TRES; a tick is
+// linear in jobs and associations but for the sort of Fair Tree. A copy costs what is known of jobs
+// and associations, without what jobs ask for and the site.
 class Priorities {
  public:
-  Priorities(std::shared_ptr<const PrioritySite> site, std::span<const PricedJob> jobs,
-             Seconds now);
+  Priorities(std::shared_ptr<const PrioritySite> site, Seconds now);
 
   // A job is eligible since some moment, or not yet (kNever): held, or waiting for its begin time
   // or other jobs. A held one has the priority 0 until recompute().
-  void submitted(JobIndex job, Seconds eligible, Seconds now, bool held = false);
+  void submitted(JobIndex job, const PricedJob& said, Seconds eligible, Seconds now,
+                 bool held = false);
   // Changes no priority before the next tick.
   void set_eligible(JobIndex job, Seconds eligible) { at(job).eligible = eligible; }
   // As when it is released, changed or requeued.
-  void recompute(JobIndex job, Seconds now);
-  void started(JobIndex job, std::size_t partition, std::span<const std::int64_t> tres,
+  void recompute(JobIndex job, const PricedJob& said, Seconds now);
+  void started(JobIndex job, std::int32_t partition, std::span<const std::int64_t> tres,
                Seconds now);
   // Of one that ran, or that is cancelled as it waits.
   void ended(JobIndex job, Seconds now);
@@ -106,7 +120,7 @@ class Priorities {
   Seconds next_tick() const { return has_ticks_ ? clock_.next_tick() : kNever; }
 
   // 0 if it is held.
-  std::uint32_t priority_of(JobIndex job, std::size_t partition) const;
+  std::uint32_t priority_of(JobIndex job, std::int32_t partition) const;
   // To ask it for a factor is to fix that until the next tick, as Slurm's sshare does.
   FairShare& fair_share() { return fair_share_; }
 
@@ -118,6 +132,7 @@ class Priorities {
     std::uint32_t priority = 0;  // among several
   };
   struct Known {
+    PricedJob said;
     JobIndex before = -1;  // in the order of submission
     JobIndex after = -1;
     Seconds eligible = kNever;
@@ -133,13 +148,16 @@ class Priorities {
 
   Known& at(JobIndex job) { return known_[static_cast<std::size_t>(job)]; }
   const Known& at(JobIndex job) const { return known_[static_cast<std::size_t>(job)]; }
-  const PricedJob& of(JobIndex job) const { return jobs_[static_cast<std::size_t>(job)]; }
+  const PricedJob& of(JobIndex job) const { return at(job).said; }
+  std::span<const std::int32_t> partitions_of(JobIndex job) const {
+    return of(job).asked->partitions;
+  }
 
   void append(JobIndex job);
   void remove(JobIndex job);
   void fix(JobIndex job, std::span<const std::int64_t> tres);
   double size_factor(const PricedJob& job, std::int64_t cpus) const;
-  double tres_factor(std::span<const std::int64_t> tres, std::size_t partition) const;
+  double tres_factor(std::span<const std::int64_t> tres, std::int32_t partition) const;
   double age_factor(const PricedJob& job, const Known& known, Seconds now) const;
   void set(JobIndex job, Seconds now);
   std::uint32_t multifactor(JobIndex job, Seconds now);
@@ -148,7 +166,6 @@ class Priorities {
   void tick_job(JobIndex job, Seconds now);
 
   std::shared_ptr<const PrioritySite> site_;
-  std::span<const PricedJob> jobs_;
   FairShare fair_share_;
   UsageClock clock_;
   bool has_ticks_;

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
@@ -24,6 +25,7 @@ from foretime_sim.engine.native.slurm_core import (
     check_all_ran,
     describe_for_slurm,
     machine_of_site,
+    slurm_reason,
     use_slurm_site,
     whole_minutes,
 )
@@ -153,7 +155,9 @@ def simulate(
         times.priority,
     )
     core.finish()
-    if slurm is not None or pbs is not None:
+    if slurm is not None:
+        check_all_ran(core, workload, partial(slurm_reason, core, slurm))
+    elif pbs is not None:
         check_all_ran(core, workload)
     schedule = core_schedule(core, policy, workload.machine)
     if check:

@@ -25,7 +25,7 @@ from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
 from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.engine.native.pbs_core import PbsNames, check_notes, core_pbs_site
-from foretime_sim.engine.native.slurm_core import core_site
+from foretime_sim.engine.native.slurm_core import as_submitted, core_site
 from foretime_sim.engine.native.snapshot_columns import (
     NEVER,
     checked_column,
@@ -428,7 +428,8 @@ def give_nodes(
         return
     if site is not None:
         beginning.use_slurm(
-            core_site(site, snapshot.epoch_of_zero),
+            # Snapshots do not know whose jobs are.
+            core_site(as_submitted(site), snapshot.epoch_of_zero),
             [core_request(request) for request in asked],
             np.ascontiguousarray(requests.number, dtype=np.int64),
             partition,

@@ -145,6 +145,7 @@ class Engine:
         self._core = core_engine(machine_processors, self.policy, now, claims, self._calls)
         self.machine = machine
         self._requests: dict[Request, int] = {}
+        self._first_partition: list[str] = []  # of each request
         if isinstance(machine, BgpMachine):
             use_bgp_machine(self._core, machine, self.policy, reserved=bool(claims))
         elif slurm is not None:
@@ -266,7 +267,7 @@ class Engine:
             self._core.set_request(len(self._core), request)
         if self._calls is not None:
             self._calls.add_job(user, project)
-        self._describe(user, project, resources, said)
+        self._describe(user, project, resources, request, said)
         return self._core.submit(
             submit_time,
             processors,
@@ -326,7 +327,7 @@ class Engine:
         _, _, drain = self._roles(requested_time, scheduled_time)
         if self._calls is not None:
             self._calls.add_job(user, project)
-        self._describe(user, project, resources, said)
+        self._describe(user, project, resources, request, said)
         return self._core.add_running(
             start_time if submit_time is None else submit_time,
             start_time,
@@ -343,13 +344,16 @@ class Engine:
         user: str | None,
         project: str | None,
         resources: JobResources | None,
+        request: int | None,
         said: SiteJob | None,
     ) -> None:
         """Tell the core what the next job says to a site's scheduler."""
-        if self._slurm_names is not None:
+        if self._slurm_names is not None and request is not None:
             reservation = None if resources is None else resources.reservation
-            said = said or SiteJob()
-            self._slurm_names.describe(self._core, user, project, reservation, said)
+            first = self._first_partition[request]
+            self._slurm_names.describe(
+                self._core, user, project, reservation, first, said or SiteJob()
+            )
         elif said is not None:
             raise InputError("said is for a site's scheduler (backfill=Slurm(site)): leave it out")
         if self._pbs_names is not None:
@@ -616,6 +620,8 @@ class Engine:
         )
         if request not in self._requests:
             self._requests[request] = len(self._requests)
+            first = self.machine.slurm_partitions[request.choices[0].slurm_partition]
+            self._first_partition.append(first.name)
             self._core.add_request(core_request(request))
         return request.cpus, self._requests[request]
 

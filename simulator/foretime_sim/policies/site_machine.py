@@ -100,18 +100,28 @@ def assumptions(site: SlurmSite | PbsSite) -> tuple[str, ...]:
     parameters = site.parameters
     loops = f"backfill every {parameters.bf_interval} s" if parameters.backfill else "no backfill"
     release = f"{site.version[0]}.{site.version[1]:02}"
-    said = [f"Scheduled as by Slurm {release}: first submitted first, {loops}."]
-    if left_out := (*_not_in_the_engine(site), *site.not_modelled):
+    weighed = _weighed(site)
+    order = f"priorities by {', '.join(weighed)}" if weighed else "first submitted first"
+    limits = "limits of QOS and associations, " if _has_limits(site) else ""
+    said = [f"Scheduled as by Slurm {release}: {order}, {limits}{loops}."]
+    if site.enforced:
+        said.append("Jobs whose user and account the site's associations do not name are refused.")
+    elif site.associations and weighed:
+        said.append(
+            "Jobs whose user and account the site's associations do not name have no fair share."
+        )
+    left_out = ["the end of running jobs when minutes are used up"] if _ends_jobs(site) else []
+    if left_out := [*left_out, *site.not_modelled]:
         words = "; ".join(each.removesuffix(".") for each in left_out)
         said.append(f"Of the site is left out: {words}.")
     return tuple(said)
 
 
-def _not_in_the_engine(site: SlurmSite) -> tuple[str, ...]:
-    """Name what the specification of Slurm has and the engine does not."""
+def _weighed(site: SlurmSite) -> list[str]:
+    """Name what a site's priorities go by."""
     priority = site.priority
     weights = {
-        "age": priority.weight_age,
+        "age": priority.weight_age if site.associations else 0,
         "association": priority.weight_assoc,
         "fair share": priority.weight_fair_share,
         "job size": priority.weight_job_size,
@@ -119,15 +129,29 @@ def _not_in_the_engine(site: SlurmSite) -> tuple[str, ...]:
         "QOS": priority.weight_qos,
         "TRES": any(priority.weight_tres.values()),
     }
-    weighed = [name for name, weight in weights.items() if weight]
-    found = []
-    if priority.multifactor and weighed:
-        found.append(f"multifactor priorities (by {', '.join(weighed)})")
-    no_limits = Limits()
-    of_qos = any(qos.limits != no_limits for qos in site.qos.values())
-    if of_qos or any(each.limits != no_limits for each in site.associations):
-        found.append("limits of QOS and associations")
-    return tuple(found)
+    return [name for name, weight in weights.items() if weight and priority.multifactor]
+
+
+def _limits_of(site: SlurmSite) -> list[Limits]:
+    return [
+        *(qos.limits for qos in site.qos.values()),
+        *(each.limits for each in site.associations),
+    ]
+
+
+def _has_limits(site: SlurmSite) -> bool:
+    counts = not site.enforced.isdisjoint({"limits", "safe", "all"})
+    return counts and any(limits != Limits() for limits in _limits_of(site))
+
+
+def _ends_jobs(site: SlurmSite) -> bool:
+    """Whether Slurm would end running jobs for what their groups have used."""
+    if not _has_limits(site) or not site.enforced.isdisjoint({"safe", "all"}):
+        return False
+    return any(
+        limits.grp_tres_mins or limits.max_tres_mins_per_job or limits.grp_wall_s is not None
+        for limits in _limits_of(site)
+    )
 
 
 def _assumptions_of_pbs(site: PbsSite) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from foretime_sim.sites.slurm_inherited_limits import (
     inherited_associations,
 )
 from foretime_sim.sites.slurm_limits import Limits, Qos, Tres
+from foretime_sim.sites.slurm_priority_tables import billing_by
 from foretime_sim.sites.slurm_reasons import in_slurms_order
 from foretime_sim.sites.slurm_releases import (
     ACCOUNTS_BELOW_SINCE,
@@ -80,7 +81,7 @@ def kinds_of(limits: Sequence[Limits], licenses: Sequence[str]) -> tuple[str, ..
     >>> kinds_of([Limits(grp_tres={"gres/gpu": 4})], ["matlab"])
     ('cpu', 'mem', 'node', 'billing', 'gres/gpu', 'license/matlab')
     """
-    kinds = {"cpu", "mem", "node", "billing", *(f"license/{name}" for name in licenses)}
+    kinds = {"cpu", "mem", "node", "billing", "gres/gpu", *(f"license/{name}" for name in licenses)}
     for those in limits:
         for name in BY_KIND:
             named: Tres = getattr(those, name)
@@ -132,6 +133,7 @@ class PartitionTable:
     most_minutes: int | None
     denied_qos: tuple[bool, ...]
     denied_associations: tuple[bool, ...]
+    billing_weights: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +146,13 @@ class LimitTables:
     >>> from foretime_sim.sites.slurm_limit_tables import limit_tables
     >>> from foretime_sim.sites.slurm_site import SlurmSite
     >>> limit_tables(SlurmSite(Machine.flat(64))).kinds
-    ('cpu', 'mem', 'node', 'billing')
+    ('cpu', 'mem', 'node', 'billing', 'gres/gpu')
     """
 
     kinds: tuple[str, ...]
+    are_gres: tuple[bool, ...]
+    are_node: tuple[bool, ...]
+    billing_by: str
     qos_names: tuple[str, ...]
     qos: tuple[QosTable, ...]
     associations: tuple[AssociationTable, ...]
@@ -194,6 +199,9 @@ def limit_tables(site: SlurmSite) -> LimitTables:
     part_limits = site.enforce_part_limits.upper()
     return LimitTables(
         kinds=kinds,
+        are_gres=tuple(kind.startswith("gres/") for kind in kinds),
+        are_node=tuple(kind in ("cpu", "mem", "node") for kind in kinds),
+        billing_by=billing_by(site.priority.flags),
         qos_names=qos_names,
         qos=tuple(_qos_table(qos, places) for qos in site.qos.values()),
         associations=tuple(
@@ -208,7 +216,7 @@ def limit_tables(site: SlurmSite) -> LimitTables:
         ),
         slurm_partition_names=tuple(part.name for part in site.machine.slurm_partitions),
         slurm_partitions=tuple(
-            _partition_table(site, part.name, qos_names, found)
+            _partition_table(site, part.name, qos_names, found, kinds)
             for part in site.machine.slurm_partitions
         ),
         license_names=tuple(site.licenses),
@@ -267,7 +275,11 @@ def _qos_table(qos: Qos, places: Mapping[str, int]) -> QosTable:
 
 
 def _partition_table(
-    site: SlurmSite, name: str, qos_names: tuple[str, ...], found: AccountsOfJobs
+    site: SlurmSite,
+    name: str,
+    qos_names: tuple[str, ...],
+    found: AccountsOfJobs,
+    kinds: tuple[str, ...],
 ) -> PartitionTable:
     (part,) = (each for each in site.machine.slurm_partitions if each.name == name)
     rules = site.rules_of(name)
@@ -287,6 +299,7 @@ def _partition_table(
             _accounts_denied(site, name, [above.association.account for above in found.line(each)])
             for each in found.all
         ),
+        billing_weights=_row(rules.billing_weights, kinds) if rules.billing_weights else (),
     )
 
 

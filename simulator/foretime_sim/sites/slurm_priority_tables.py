@@ -72,6 +72,8 @@ class PriorityTables:
     partition_tres: tuple[tuple[int, ...], ...]
     qos_factors: Mapping[str, float] = field(default_factory=dict)
     """By name of a QOS, weighed."""
+    usage_factors: Mapping[str, float | None] = field(default_factory=dict)
+    """By name of a QOS; ``None``: usage under it counts as it is."""
 
     @classmethod
     def of(cls, site: SlurmSite) -> PriorityTables:
@@ -124,7 +126,7 @@ class PriorityTables:
             weight_tres=tuple(weights.get(kind, 0.0) for kind in kinds) if weights else (),
             weight_billing=weights.get("billing", 0.0),
             tres_normalised=not _any(flags, "NO_NORMAL_TRES"),
-            billing_by=_billing_by(flags),
+            billing_by=billing_by(flags),
             # The core weighs these: one at least counts as the highest.
             partition_factors=_scaled(
                 [site.rules_of(name).priority_job_factor for name in names],
@@ -151,6 +153,10 @@ class PriorityTables:
                     strict=True,
                 )
             ),
+            usage_factors={
+                name: None if qos.usage_factor < 0 else qos.usage_factor
+                for name, qos in site.qos.items()
+            },
         )
 
     def counts(self, tres: Mapping[str, int]) -> tuple[int, ...]:
@@ -196,7 +202,13 @@ def _fair_share_of(flags: frozenset[str]) -> str:
     return "classic" if "NO_FAIR_TREE" in flags else "fair-tree"
 
 
-def _billing_by(flags: frozenset[str]) -> str:
+def billing_by(flags: frozenset[str]) -> str:
+    """Say how the billing TRES is worked out, as the core has it.
+
+    >>> from foretime_sim.sites.slurm_priority_tables import billing_by
+    >>> billing_by(frozenset({"MAX_TRES"}))
+    'maximum'
+    """
     if "MAX_TRES_GRES" in flags:
         return "maximum-and-gres"
     return "maximum" if "MAX_TRES" in flags else "sum"

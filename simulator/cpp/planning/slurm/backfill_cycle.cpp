@@ -21,7 +21,7 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       scratch_(scratch),
       space_(scratch.space),
       now_(now),
-      all_plans_(all_plans),
+      all_plans_(all_plans || controller.goes_by_kept_jobs()),
       pass_(pass),
       timed_tests_(controller.site().version >= std::pair{24, 11}),
       most_records_(static_cast<std::size_t>(parameters_.bf_max_job_test)),
@@ -128,13 +128,19 @@ BackfillCycle::Next BackfillCycle::look_at(const QueueEntry& entry) {
       return Next::kJob;
     }
   }
+  if (!parameters_.assoc_limit_stop && controller_.is_kept(job, wish.slurm_partition)) {
+    return Next::kJob;
+  }
   const bool now_only = is_tested_now_only(entry, wish);
   if (rejected_array_.passes_over(facts, wish.slurm_partition) ||
       !controller_.array_may_start(job)) {
     return Next::kJob;
   }
   if (looked_at_enough(entry, wish.slurm_partition)) return Next::kJob;
-  if (!parameters_.bf_licenses && !controller_.has_licenses(job)) return Next::kJob;
+  if (!parameters_.bf_licenses && !controller_.has_licenses(job)) {
+    controller_.keep(job, 0);
+    return Next::kJob;
+  }
   if (wish.max_nodes < wish.min_nodes) return Next::kJob;
   Test test;
   test.entry = &entry;
@@ -425,8 +431,9 @@ BackfillCycle::Later BackfillCycle::after_overlap(const Test& test, Seconds star
 bool BackfillCycle::start_now(Test& test, Later later) {
   const JobIndex job = test.entry->job;
   SlurmRecord& record = this->record(test);
-  const Verdict verdict = controller_.select_nodes(job, test.entry->number, scratch_.free, now_,
-                                                   StartedBy::kBackfilled, pass_);
+  const Verdict verdict =
+      controller_.select_nodes(job, test.entry->number, scratch_.free, now_, test.time_limit_before,
+                               StartedBy::kBackfilled, pass_);
   record.time_limit = test.time_limit_before;
   if (verdict == Verdict::kStarted) {
     if (record.time_min > 0 && !controller_.site().soft_limits()) shorten(test);
@@ -494,6 +501,10 @@ BackfillCycle::Later BackfillCycle::plan(Test& test, std::pair<Seconds, Seconds>
     return after_overlap(test, start);
   }
   const std::int32_t partition = test.wish->slurm_partition;
+  if (!parameters_.assoc_limit_stop &&
+      controller_.is_kept_from(test.entry->job, partition, scratch_.found)) {
+    return std::nullopt;
+  }
   if (has_plans_enough(partition)) return std::nullopt;
   ++plans_of_partition_[static_cast<std::size_t>(partition)];
   rejected_array_.clear();

@@ -58,14 +58,17 @@ bool MainLoop::look_at(const QueueEntry& entry) {
     // Nobody behind it can start, and nothing else comes of going on.
     return partitions_left_ > 0 || !controller_.site().reservations.empty();
   }
+  const bool was_kept = controller_.record(job).reason != 0;
+  if (was_kept && controller_.is_kept(job, wish.slurm_partition)) return true;
   NodeSet in_partition = controller_.nodes_of_partition(wish.slurm_partition);
   in_partition &= available_;
   if (wish.min_nodes > in_partition.count()) {
-    controller_.record(job).policy_reason = false;
+    controller_.keep(job, 0);
     return block(wish.slurm_partition);
   }
   const Verdict verdict =
-      controller_.select_nodes(job, entry.number, available_, now_, StartedBy::kHead, pass_);
+      controller_.select_nodes(job, entry.number, available_, now_,
+                               controller_.record(job).time_limit, StartedBy::kHead, pass_);
   if (verdict == Verdict::kStarted) {
     rejected_array_.clear();
     ++started_;
@@ -82,7 +85,9 @@ bool MainLoop::look_at(const QueueEntry& entry) {
 bool MainLoop::blocks(const QueueEntry& entry, Verdict verdict) {
   const SlurmJob& facts = controller_.facts(entry.job);
   const bool blocks =
-      verdict == Verdict::kBusy || (verdict == Verdict::kPolicy && parameters_.assoc_limit_stop);
+      verdict == Verdict::kBusy ||
+      (verdict == Verdict::kPolicy &&
+       controller_.rules().limits().blocks_lower_jobs(controller_.record(entry.job).reason));
   if (!blocks) return false;
   if (facts.reservation >= 0) {
     failed_reservations_[static_cast<std::size_t>(facts.reservation)] = true;

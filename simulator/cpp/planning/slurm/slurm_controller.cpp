@@ -49,9 +49,17 @@ void SlurmRequests::add(ResourceRequest request) {
     wish.nodes = nodes_of(choice.groups_by_size);
     wishes.push_back(std::move(wish));
   }
+  std::vector<std::int32_t> partitions;
+  partitions.reserve(wishes.size());
+  for (const Wish& wish : wishes) partitions.push_back(wish.slurm_partition);
+  const Wish& first = wishes.front();
+  Resources counts{asked.gpus_per_node * first.min_nodes, first.node_memory * first.min_nodes,
+                   first.cpus};
+  if (counts.memory == 0) counts.memory = first.cpu_memory * first.cpus;
+  counted_.push_back(SlurmRules::counted(*site_, std::move(partitions), counts, first.min_nodes));
 }
 
-SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site)
+SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds now)
     : site_(std::move(site)),
       table_(std::make_shared<const NodeTable>(site_->machine)),
       requests_(std::make_shared<SlurmRequests>(site_, table_)),
@@ -59,7 +67,11 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site)
       soft_in_select_(site_->soft_limits() && site_->version >= std::pair{25, 5}),
       free_(std::make_unique<FreeNodes>(table_)),
       chooser_(std::make_unique<NodeChooser>(*free_)),
-      licenses_used_(site_->licenses.size(), 0),
+      rules_(site_, now),
+      any_partition_down_(
+          std::any_of(site_->partitions.begin(), site_->partitions.end(),
+                      [](const SlurmPartition& partition) { return !partition.starts; })),
+      may_keep_(rules_.limits().count()),
       nodes_in_use_(site_->partitions.size(), 0),
       closed_(table_->nodes()),
       candidates_(table_->nodes()) {
@@ -70,6 +82,13 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site)
   for (const SlurmReservation& reservation : site_->reservations) {
     nodes_of_reservation_.push_back(requests_->nodes_of(reservation.groups));
   }
+  bool overlap = false;
+  NodeSet seen(table_->nodes());
+  for (const auto& nodes : nodes_of_partition_) {
+    overlap = overlap || seen.meets(*nodes);
+    seen |= *nodes;
+  }
+  kept_jobs_matter_ = overlap || !site_->reservations.empty() || parameters().assoc_limit_stop;
 }
 
 SlurmController::SlurmController(const SlurmController& other)
@@ -82,7 +101,7 @@ SlurmController::SlurmController(const SlurmController& other)
       soft_in_select_(other.soft_in_select_),
       free_(std::make_unique<FreeNodes>(*other.free_)),
       chooser_(std::make_unique<NodeChooser>(*free_)),
-      priorities_(other.priorities_),
+      rules_(other.rules_),
       request_of_(other.request_of_),
       facts_(other.facts_),
       records_(other.records_),
@@ -92,8 +111,10 @@ SlurmController::SlurmController(const SlurmController& other)
       waiting_(other.waiting_),
       conditional_(other.conditional_),
       ends_(other.ends_),
-      licenses_used_(other.licenses_used_),
-      array_running_(other.array_running_),
+      kept_otherwise_(other.kept_otherwise_),
+      any_partition_down_(other.any_partition_down_),
+      may_keep_(other.may_keep_),
+      kept_jobs_matter_(other.kept_jobs_matter_),
       nodes_in_use_(other.nodes_in_use_),
       closed_(other.closed_),
       candidates_(other.candidates_) {}
@@ -103,7 +124,7 @@ void SlurmController::make_room(std::size_t jobs) {
   records_.resize(jobs);
   held_back_.resize(jobs, false);
   facts_.resize(std::max(facts_.size(), jobs));
-  request_of_.resize(std::max(request_of_.size(), jobs), 0);
+  request_of_.resize(std::max(request_of_.size(), jobs), -1);
 }
 
 void SlurmController::describe(JobIndex job, SlurmJob facts) {
@@ -112,7 +133,7 @@ void SlurmController::describe(JobIndex job, SlurmJob facts) {
 }
 
 void SlurmController::set_request(JobIndex job, std::int32_t request) {
-  if (at(job) >= request_of_.size()) request_of_.resize(at(job) + 1, 0);
+  if (at(job) >= request_of_.size()) request_of_.resize(at(job) + 1, -1);
   request_of_[at(job)] = request;
 }
 
@@ -121,9 +142,7 @@ void SlurmController::set_request(JobIndex job, std::int32_t request) {
 void SlurmController::submitted(JobIndex job, Seconds submit, Seconds now) {
   SlurmRecord& record = records_[at(job)];
   const SlurmJob& facts = facts_[at(job)];
-  record.waits = true;
   record.start = submit;
-  ++waiting_;
   const bool in_array =
       facts.array >= 0 && (facts.array_most > 0 || parameters().bf_min_age_reserve > 0);
   if (facts.begin > now || facts.reservation >= 0 || facts.after >= 0 || in_array) {
@@ -132,8 +151,19 @@ void SlurmController::submitted(JobIndex job, Seconds submit, Seconds now) {
   } else {
     is_independent(job, now);
   }
-  priorities_.submitted(job, facts);
+  // Since before.
+  if (submit < now && record.eligible == now) record.eligible = submit;
+  record.waits = true;
+  ++waiting_;
+  rules_.submitted(ruled(job), submit, record.eligible, now);
+  look_for_keepers(job);
   enqueue(job);
+}
+
+void SlurmController::look_for_keepers(JobIndex job) {
+  for (const Wish& wish : wishes(job)) {
+    may_keep_ = may_keep_ || rules_.partition_keeps(ruled(job), wish.slurm_partition);
+  }
 }
 
 void SlurmController::enqueue(JobIndex job) {
@@ -141,7 +171,7 @@ void SlurmController::enqueue(JobIndex job) {
   const std::vector<Wish>& wishes = this->wishes(job);
   for (std::size_t number = 0; number < wishes.size(); ++number) {
     const SlurmPartition& in = partition(wishes[number].slurm_partition);
-    const std::int64_t priority = priorities_.priority_of(job, wishes[number].slurm_partition);
+    const std::int64_t priority = rules_.priority_of(job, wishes[number].slurm_partition);
     if (priority <= 0) continue;
     const QueueEntry entry{
         facts_[at(job)].reservation < 0,  in.priority_tier, priority, record.start, job,
@@ -157,31 +187,48 @@ void SlurmController::forget_started() {
   gone_ = 0;
 }
 
-void SlurmController::withdraw(JobIndex job) {
+void SlurmController::withdraw(JobIndex job, Seconds now) {
+  rules_.withdrawn(ruled(job), now);
   records_[at(job)].waits = false;
   --waiting_;
   gone_ += wishes(job).size();
   std::erase(conditional_, job);
 }
 
-void SlurmController::requeue(JobIndex job) {
-  std::erase_if(queue_, [job](const QueueEntry& entry) { return entry.job == job; });
-  enqueue(job);
+bool SlurmController::tick(Seconds now) {
+  const bool freed = rules_.tick(now);
+  const bool reordered = reorder();
+  return freed || reordered;
 }
 
-void SlurmController::sort_queue() {
-  forget_started();
+// All priorities may have changed. Whether the order has, or who is above bf_min_prio_reserve.
+bool SlurmController::reorder() {
+  std::erase_if(queue_, [this](const QueueEntry& entry) { return !records_[at(entry.job)].waits; });
+  gone_ = 0;
+  bool changed = false;
   for (QueueEntry& entry : queue_) {
     const Wish& wish = wishes(entry.job)[static_cast<std::size_t>(entry.number)];
-    entry.priority = priorities_.priority_of(entry.job, wish.slurm_partition);
+    const std::int64_t priority = rules_.priority_of(entry.job, wish.slurm_partition);
+    const auto is_high = [this](std::int64_t one) {
+      return one >= parameters().bf_min_prio_reserve;
+    };
+    changed = changed || is_high(priority) != is_high(entry.priority);
+    entry.priority = priority;
   }
+  if (std::is_sorted(queue_.begin(), queue_.end())) return changed;
   std::sort(queue_.begin(), queue_.end());
+  return true;
 }
 
 void SlurmController::begin_loop(Seconds now) {
   forget_started();
   usable_changes_at_ = kNever;
   for (const JobIndex job : conditional_) held_back_[at(job)] = !is_independent(job, now);
+  kept_otherwise_.clear();
+  if (!any_partition_down_) return;
+  for (const QueueEntry& entry : queue_) {
+    if (may_be_looked_at(entry.job) && !may_be_looked_at(entry)) keep(entry.job, 0);
+  }
 }
 
 // `job_independent`, job_mgr.c.
@@ -199,26 +246,41 @@ bool SlurmController::is_independent(JobIndex job, Seconds now) {
     const SlurmReservation& mine = site_->reservations[static_cast<std::size_t>(facts.reservation)];
     if (now < mine.start || now > mine.end) return false;
   }
-  if (record.eligible == kNever) record.eligible = now;
+  if (record.eligible == kNever) {
+    record.eligible = now;
+    if (record.waits) rules_.eligible(job, now);
+  }
   return true;
 }
 
-bool SlurmController::array_may_start(JobIndex job) const {
-  const SlurmJob& facts = facts_[at(job)];
-  return facts.array < 0 || facts.array_most == 0 || array_running(facts.array) < facts.array_most;
+void SlurmController::keep(JobIndex job, slurm::Reason reason) {
+  slurm::Reason& known = records_[at(job)].reason;
+  if (goes_by_kept_jobs() && (known == 0) != (reason == 0) && kept_otherwise_.erase(job) == 0) {
+    kept_otherwise_.insert(job);
+  }
+  known = reason;
 }
 
-std::int64_t SlurmController::array_running(std::int32_t array) const {
-  const auto running = array_running_.find(array);
-  return running == array_running_.end() ? 0 : running->second;
+bool SlurmController::is_kept(JobIndex job, std::int32_t slurm_partition) {
+  if (!may_keep_) return false;
+  const slurm::Reason reason = rules_.why_not_considered(ruled(job), slurm_partition);
+  if (reason != 0) keep(job, reason);
+  return reason != 0;
 }
 
-bool SlurmController::has_licenses(JobIndex job) const {
-  const auto& needs = facts_[at(job)].licenses;
-  return std::all_of(needs.begin(), needs.end(), [this](const auto& need) {
-    const auto kind = static_cast<std::size_t>(need.first);
-    return site_->licenses[kind] - licenses_used_[kind] >= need.second;
-  });
+bool SlurmController::is_kept_from(JobIndex job, std::int32_t slurm_partition,
+                                   const NodeSet& nodes) {
+  if (!may_keep_) return false;
+  std::vector<std::int32_t> numbers;
+  if (rules_.limits().go_by_nodes()) {
+    nodes.each(0, table_->nodes(), [&numbers](std::int64_t node) {
+      numbers.push_back(static_cast<std::int32_t>(node));
+    });
+  }
+  const slurm::Reason reason =
+      rules_.why_not_started(ruled(job), slurm_partition, nodes.count(), numbers);
+  if (reason != 0) keep(job, reason);
+  return reason != 0;
 }
 
 Seconds SlurmController::next_begin(Seconds now) const {
@@ -290,13 +352,17 @@ bool SlurmController::any_busy(const NodeSet& nodes, bool whole) const {
 }
 
 Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const NodeSet& available,
-                                      Seconds now, StartedBy how, Pass& pass) {
+                                      Seconds now, Seconds time_limit, StartedBy how, Pass& pass) {
   SlurmRecord& record = records_[at(job)];
   const Wish& wish = wishes(job)[static_cast<std::size_t>(number)];
-  record.policy_reason = false;
-  if (!has_licenses(job)) return Verdict::kLicenses;
+  if (is_kept(job, wish.slurm_partition)) return Verdict::kPolicy;
+  const auto by_other = [&](Verdict verdict) {
+    keep(job, 0);
+    return verdict;
+  };
+  if (!has_licenses(job)) return by_other(Verdict::kLicenses);
   const Usable usable = this->usable(job, now, wish.slurm_partition, closed_);
-  if (!usable.possible) return Verdict::kReserved;
+  if (!usable.possible) return by_other(Verdict::kReserved);
   candidates_ = *wish.nodes;
   candidates_ &= available;
   if (usable.any_closed) candidates_ -= closed_;
@@ -314,17 +380,26 @@ Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const N
   }
   const auto in = static_cast<std::size_t>(wish.slurm_partition);
   const std::int64_t most = site_->partitions[in].most_nodes_in_use;
-  if (most != kNever && nodes_in_use_[in] + nodes > most) {
-    record.policy_reason = true;
+  slurm::Reason reason = fits ? rules_.why_not_started(ruled(job), wish.slurm_partition, *rows)
+                              : rules_.why_not_started(ruled(job), wish.slurm_partition, nodes, {});
+  if (reason == 0 && most != kNever && nodes_in_use_[in] + nodes > most) {
+    reason = slurm::tres_reason(true, slurm::TresLimit::group, site_->limits->node_kind);
+  }
+  if (reason != 0) {
+    keep(job, reason);
     return Verdict::kPolicy;
   }
   if (fits) {
+    record.time_limit = time_limit;
+    keep(job, 0);
     attempt_ = {job, number, std::move(*rows)};
     pass.start(job, how);
     return Verdict::kStarted;
   }
-  if (!rows && !any_busy(candidates_, wish.whole)) return Verdict::kNotAvailable;
-  return Verdict::kBusy;
+  if (!rows && !any_busy(candidates_, wish.whole)) {
+    return by_other(Verdict::kNotAvailable);
+  }
+  return by_other(Verdict::kBusy);
 }
 
 // Start and end
@@ -341,15 +416,16 @@ void SlurmController::started(JobIndex job, Seconds now) {
 void SlurmController::runs(JobIndex job, std::int32_t slurm_partition, std::vector<NodeRow> rows,
                            Seconds start) {
   SlurmRecord& record = records_[at(job)];
+  record.slurm_partition = slurm_partition;
+  if (!record.waits) rules_.submitted(ruled(job), start, start, start);
+  rules_.started(ruled(job), slurm_partition, rows, start);
   if (record.waits) {
     record.waits = false;
     --waiting_;
     gone_ += wishes(job).size();
     if (held_back_[at(job)] || !conditional_.empty()) std::erase(conditional_, job);
   }
-  record.slurm_partition = slurm_partition;
   record.start = start;
-  record.policy_reason = false;
   record.rows = std::move(rows);
   record.limit_end = start + record.time_limit;
   for (const NodeRow& row : record.rows) {
@@ -357,26 +433,17 @@ void SlurmController::runs(JobIndex job, std::int32_t slurm_partition, std::vect
     nodes_in_use_[static_cast<std::size_t>(slurm_partition)] += row.nodes;
   }
   ends_.insert({first_end(job), job});
-  const SlurmJob& facts = facts_[at(job)];
-  for (const auto& [kind, count] : facts.licenses) {
-    licenses_used_[static_cast<std::size_t>(kind)] += count;
-  }
-  if (facts.array >= 0) ++array_running_[facts.array];
 }
 
-void SlurmController::finished(JobIndex job, Seconds /*now*/) {
+void SlurmController::finished(JobIndex job, Seconds now) {
   SlurmRecord& record = records_[at(job)];
+  rules_.ended(ruled(job), now);
   ends_.erase({first_end(job), job});
   for (const NodeRow& row : record.rows) {
     free_->give(row);
     nodes_in_use_[static_cast<std::size_t>(record.slurm_partition)] -= row.nodes;
   }
   record.rows = {};
-  const SlurmJob& facts = facts_[at(job)];
-  for (const auto& [kind, count] : facts.licenses) {
-    licenses_used_[static_cast<std::size_t>(kind)] -= count;
-  }
-  if (facts.array >= 0) --array_running_[facts.array];
 }
 
 void SlurmController::change_limits(JobIndex job, Seconds time_limit, Seconds time_min) {

@@ -5,11 +5,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "planning/planner.hpp"
-#include "planning/slurm/slurm_priorities.hpp"
+#include "planning/slurm/slurm_rules.hpp"
 #include "planning/slurm/slurm_state.hpp"
 
 namespace foretime {
@@ -19,7 +20,7 @@ enum class Verdict : std::uint8_t { kStarted, kBusy, kNotAvailable, kReserved, k
 
 class SlurmController {
  public:
-  explicit SlurmController(std::shared_ptr<const SlurmSite> site);
+  SlurmController(std::shared_ptr<const SlurmSite> site, Seconds now);
   SlurmController(const SlurmController& other);
   SlurmController(SlurmController&& other) noexcept = default;
   SlurmController& operator=(const SlurmController&) = delete;
@@ -33,7 +34,7 @@ class SlurmController {
   const NodeTable& table() const { return *table_; }
   const FreeNodes& free() const { return *free_; }
   NodeChooser& chooser() { return *chooser_; }
-  SlurmPriorities& priorities() { return priorities_; }
+  const SlurmRules& rules() const { return rules_; }
   const NodeSet& all_nodes() const { return all_nodes_; }
   const NodeSet& nodes_of_partition(std::int32_t partition) const {
     return *nodes_of_partition_[static_cast<std::size_t>(partition)];
@@ -58,11 +59,11 @@ class SlurmController {
 
   // A job is submitted, or changed while it waits.
   void submitted(JobIndex job, Seconds submit, Seconds now);
-  void withdraw(JobIndex job);
-  // Its order in the queue has changed.
-  void requeue(JobIndex job);
-  // All priorities may have changed.
-  void sort_queue();
+  void withdraw(JobIndex job, Seconds now);
+  // Why it is refused.
+  slurm::Reason why_refused(JobIndex job) const { return rules_.why_refused(ruled(job)); }
+  // The decay thread looks; whether the loops may now do what they did not before.
+  bool tick(Seconds now);
   // Works out who may be looked at, as a loop begins.
   void begin_loop(Seconds now);
   // Pending jobs in each of their slurm_partitions, first of the queue first; also those that have
@@ -81,9 +82,22 @@ class SlurmController {
     const Seconds since = records_[at(job)].eligible;
     return since == kNever ? 0 : now - since;
   }
-  bool array_may_start(JobIndex job) const;
-  std::int64_t array_running(std::int32_t array) const;
-  bool has_licenses(JobIndex job) const;
+  bool array_may_start(JobIndex job) const { return !rules_.array_is_full(ruled(job)); }
+  std::int64_t array_running(std::int32_t array) const {
+    return rules_.limits().tasks_running(array);
+  }
+  bool has_licenses(JobIndex job) const { return rules_.has_licenses(ruled(job)); }
+
+  // Limits. A job is kept by one, or (0) by something else, as it is looked at.
+  void keep(JobIndex job, slurm::Reason reason);
+  // Whether the main loop goes by which jobs a limit kept before, and whether that has changed
+  // since the loop began.
+  bool goes_by_kept_jobs() const { return may_keep_ && kept_jobs_matter_; }
+  bool kept_others() const { return !kept_otherwise_.empty(); }
+  // Whether a limit keeps a job from being looked at in one of its slurm_partitions; it is noted.
+  bool is_kept(JobIndex job, std::int32_t slurm_partition);
+  // Whether one keeps it from a plan on these nodes.
+  bool is_kept_from(JobIndex job, std::int32_t slurm_partition, const NodeSet& nodes);
   // When a job may be looked at that waits for its begin or a reservation; kNever: none.
   Seconds next_begin(Seconds now) const;
 
@@ -103,8 +117,9 @@ class SlurmController {
     return *nodes_of_reservation_[static_cast<std::size_t>(reservation)];
   }
 
+  // A job that starts has this time limit, though it may be tried with a lower one.
   Verdict select_nodes(JobIndex job, std::int32_t number, const NodeSet& available, Seconds now,
-                       StartedBy how, Pass& pass);
+                       Seconds time_limit, StartedBy how, Pass& pass);
   // As the engine has started it; where is what select_nodes() found.
   void started(JobIndex job, Seconds now);
   // One that runs already; its record says whether its nodes are its alone.
@@ -112,6 +127,8 @@ class SlurmController {
   void finished(JobIndex job, Seconds now);
   // Waiting or running.
   void change_limits(JobIndex job, Seconds time_limit, Seconds time_min);
+  // A waiting job is as it is now.
+  void look_for_keepers(JobIndex job);
 
   // Running jobs by their soft ends as they were at their starts.
   const std::set<std::pair<Seconds, JobIndex>>& ends() const { return ends_; }
@@ -125,7 +142,15 @@ class SlurmController {
 
  private:
   static std::size_t at(JobIndex job) { return static_cast<std::size_t>(job); }
+  RuledJob ruled(JobIndex job) const {
+    const std::int32_t request = request_of_[at(job)];
+    return {job, facts_[at(job)],
+            request < 0 ? requests_->counted_in(records_[at(job)].slurm_partition)
+                        : requests_->counted(request),
+            records_[at(job)].time_limit};
+  }
   bool is_independent(JobIndex job, Seconds now);
+  bool reorder();
   void enqueue(JobIndex job);
   void forget_started();
   bool any_busy(const NodeSet& nodes, bool whole) const;
@@ -141,7 +166,7 @@ class SlurmController {
 
   std::unique_ptr<FreeNodes> free_;
   std::unique_ptr<NodeChooser> chooser_;
-  SlurmPriorities priorities_;
+  SlurmRules rules_;
   std::vector<std::int32_t> request_of_;
   std::vector<SlurmJob> facts_;
   std::vector<SlurmRecord> records_;
@@ -151,8 +176,10 @@ class SlurmController {
   std::size_t waiting_ = 0;
   std::vector<JobIndex> conditional_;  // waiting jobs that more than the queue may hold
   std::set<std::pair<Seconds, JobIndex>> ends_;
-  std::vector<std::int64_t> licenses_used_;
-  std::map<std::int32_t, std::int64_t> array_running_;
+  std::unordered_set<JobIndex> kept_otherwise_;
+  bool any_partition_down_;
+  bool may_keep_;                           // any limit any job
+  bool kept_jobs_matter_ = false;           // to those behind them
   std::vector<std::int64_t> nodes_in_use_;  // by slurm_partition, a node once for each job
 
   // Of the attempt that is going on.

@@ -32,8 +32,12 @@ void SlurmPlanner::take_limits(JobIndex index) {
   }
 }
 
-void SlurmPlanner::may_start_again(Seconds now) {
+void SlurmPlanner::look_again() {
   state_.main_may_start = state_.full_main_may_start = state_.backfill_may_start = true;
+}
+
+void SlurmPlanner::may_start_again(Seconds now) {
+  look_again();
   state_.last_event = now;
 }
 
@@ -66,11 +70,12 @@ void SlurmPlanner::submitted(JobIndex index) {
 void SlurmPlanner::arrived(JobIndex index) { coming_.push_back(index); }
 
 void SlurmPlanner::cancelled(JobIndex index) {
-  if (std::erase(coming_, index) == 0) slurm().withdraw(index);
+  if (std::erase(coming_, index) == 0) slurm().withdraw(index, now_);
 }
 
 void SlurmPlanner::changed_waiting(JobIndex index) {
   take_limits(index);
+  slurm().look_for_keepers(index);
   state_.clock.changed(now_);
   may_start_again(now_);
 }
@@ -194,9 +199,10 @@ void SlurmPlanner::reached(Seconds now) {
 void SlurmPlanner::catch_up(Seconds until) {
   SlurmClock& clock = state_.clock;
   while (true) {
-    if (slurm().waiting() == 0) clock.skip_full_runs(std::min(until, state_.next_moment));
-    const Seconds next = std::max(
-        std::min({clock.next_main(), clock.next_backfill(), state_.next_moment}), state_.caught_up);
+    const Seconds moment = std::min(state_.next_moment, slurm().rules().next_tick());
+    if (slurm().waiting() == 0) clock.skip_full_runs(std::min(until, moment));
+    const Seconds next =
+        std::max(std::min({clock.next_main(), clock.next_backfill(), moment}), state_.caught_up);
     if (next >= until) break;
     state_.caught_up = next;
     if (clock.wakes_with_seconds()) wake(next, nullptr);
@@ -210,8 +216,16 @@ void SlurmPlanner::wake(Seconds now, Pass* pass) {
   if (state_.clock.main_is_due(now)) run_main(now, pass);
 }
 
+// The decay thread looks after jobs have ended, before others are submitted.
+void SlurmPlanner::tick(Seconds now) {
+  if (slurm().rules().next_tick() > now) return;
+  if (slurm().tick(now)) look_again();
+  state_.clock.changed(now);
+}
+
 // What comes last in a second.
 void SlurmPlanner::end_step(Seconds now, Pass* pass) {
+  tick(now);
   pass_moments(now);
   if (!state_.clock.wakes_with_seconds()) wake(now, pass);
   if (state_.clock.main_is_due(now)) run_main(now, pass);
@@ -246,6 +260,7 @@ Seconds SlurmPlanner::next_moment() const {
       next = std::min(next, state.clock.next_main());
     }
   }
+  if (state.controller.waiting() > 0) next = std::min(next, state.controller.rules().next_tick());
   const Seconds begins = state.controller.next_begin(state.caught_up);
   next = std::min(next, begins);
   const bool nothing_comes =
@@ -257,13 +272,17 @@ Seconds SlurmPlanner::next_moment() const {
 
 Seconds SlurmPlanner::patience() const {
   const SlurmParameters& parameters = state_.controller.parameters();
-  return 3 * std::max({parameters.sched_interval, parameters.bf_interval, Seconds{60}}) +
-         parameters.bf_min_age_reserve;
+  const Seconds rounds =
+      3 * std::max({parameters.sched_interval, parameters.bf_interval, Seconds{60}}) +
+      parameters.bf_min_age_reserve;
+  // What was used decays by and by.
+  return state_.controller.site().enforces ? std::max<Seconds>(rounds, 604'800) : rounds;
 }
 
 // A pass of the engine: what came in this second, then the loops that are due.
 void SlurmPlanner::schedule(Seconds now, const Queue& /*queue*/, Pass& pass) {
   if (reached_ < now) reached(now);
+  tick(now);
   for (const JobIndex index : coming_) take_up(index, now);
   coming_.clear();
   end_step(now, &pass);
@@ -280,20 +299,12 @@ void SlurmPlanner::take_up(JobIndex index, Seconds now) {
     state_.clock.queue_main(now);
     may_start_again(now);
   }
-  const std::vector<Wish>& wishes = slurm().wishes(index);
-  const bool refused = std::none_of(wishes.begin(), wishes.end(), [this](const Wish& wish) {
-    return slurm().partition(wish.slurm_partition).submits;
-  });
-  if (refused) {
-    slurm().record(index).refused = true;
-    return;
-  }
+  SlurmRecord& record = slurm().record(index);
+  record.reason = is_new ? slurm().why_refused(index) : slurm::reason::none;
+  record.refused = record.reason != slurm::reason::none;
+  if (record.refused) return;
   slurm().submitted(index, submit, now);
-  if (is_new) {
-    state_.clock.changed(now);
-  } else if (slurm().record(index).eligible == now) {
-    slurm().record(index).eligible = submit;
-  }
+  if (is_new) state_.clock.changed(now);
 }
 
 // Without a pass nobody can start.
@@ -308,7 +319,7 @@ void SlurmPlanner::run_main(Seconds now, Pass* pass) {
   loop.run();
   state_.main_met_blocked = loop.met_blocked();
   if (loop.met_blocked()) state_.clock.changed(now);
-  const bool again = loop.started() > 0 || loop.might_start_more();
+  const bool again = loop.started() > 0 || loop.might_start_more() || slurm().kept_others();
   state_.main_may_start = again;
   state_.full_main_may_start = again || loop.might_start_deeper();
   state_.main_changes_at = loop.next_change();
@@ -330,6 +341,7 @@ void SlurmPlanner::run_backfill(Seconds now, Pass* pass) {
   state_.backfill_may_start = cycle.next_change() <= now;
   state_.backfill_changes_at = cycle.next_change() <= now ? kNever : cycle.next_change();
   state_.clock.ran_backfill(now, state_.backfill_planned);
+  if (slurm().kept_others()) state_.main_may_start = state_.full_main_may_start = true;
   if (cycle.started() > 0) may_start_again(now);
 }
 

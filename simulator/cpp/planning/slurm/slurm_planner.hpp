@@ -41,7 +41,7 @@ struct SlurmState : SlurmNotes {
   Seconds begins_at = kNever;    // when a job may be looked at that may not yet
 
   SlurmState(const std::shared_ptr<const SlurmSite>& site, Seconds now)
-      : SlurmNotes(*site, now), controller(site), woken_at(now) {
+      : SlurmNotes(*site, now), controller(site, now), woken_at(now) {
     for (const SlurmReservation& reservation : site->reservations) {
       next_moment = std::min({next_moment, reservation.start, reservation.end});
     }
@@ -99,7 +99,9 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
  private:
   SlurmController& slurm() { return state_.controller; }
   void take_limits(JobIndex index);
+  void look_again();
   void may_start_again(Seconds now);
+  void tick(Seconds now);
   void catch_up(Seconds until);
   void pass_moments(Seconds now);
   void wake(Seconds now, Pass* pass);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/types.hpp"
 #include "nodes/node_types.hpp"
+#include "slurm/limit_setup.hpp"
+#include "slurm/priorities.hpp"
 
 namespace foretime {
 
@@ -114,8 +117,10 @@ struct SlurmSite {
   NodeMachine machine;
   std::vector<SlurmPartition> partitions;
   std::vector<SlurmReservation> reservations;
-  std::vector<std::int64_t> licenses;
-  Seconds epoch = 0;  // of the clock's zero
+  std::shared_ptr<const slurm::PrioritySite> priority;
+  std::shared_ptr<const slurm::LimitsSetup> limits;
+  bool enforces = false;  // associations, limits or QOS
+  Seconds epoch = 0;      // of the clock's zero
 
   bool soft_limits() const {
     return parameters.time_min_as_soft_limit && version >= std::pair{23, 11};
@@ -126,7 +131,12 @@ struct SlurmSite {
 struct SlurmJob {
   std::int32_t user = -1;
   std::int32_t account = -1;
+  // What priorities go by, and limits, which know of what is handed down to associations.
+  std::int32_t association = -1;
   std::int32_t qos = -1;
+  std::int32_t limited_association = -1;
+  std::int32_t limited_qos = -1;
+  slurm::Flaw flaw = slurm::Flaw::none;
   std::int32_t reservation = -1;
   std::int64_t nice = 0;
   std::int64_t site_factor = 0;

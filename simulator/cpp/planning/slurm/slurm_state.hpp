@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planning/slurm/slurm_nodes.hpp"
+#include "planning/slurm/slurm_rules.hpp"
 #include "planning/slurm/slurm_site.hpp"
 
 namespace foretime {
@@ -18,13 +19,24 @@ namespace foretime {
 class SlurmRequests {
  public:
   SlurmRequests(std::shared_ptr<const SlurmSite> site, std::shared_ptr<const NodeTable> table)
-      : site_(std::move(site)), table_(std::move(table)) {}
+      : site_(std::move(site)), table_(std::move(table)) {
+    for (std::size_t i = 0; i < site_->partitions.size(); ++i) {
+      counted_in_.push_back(SlurmRules::counted(*site_, {static_cast<std::int32_t>(i)}, {}, 0));
+    }
+  }
 
   void add(ResourceRequest request);
   std::size_t size() const { return requests_.size(); }
   // One for each slurm_partition in which the job can run.
   const std::vector<Wish>& wishes(std::int32_t request) const {
     return wishes_[static_cast<std::size_t>(request)];
+  }
+  const CountedRequest& counted(std::int32_t request) const {
+    return counted_[static_cast<std::size_t>(request)];
+  }
+  // Of a job of which only that is known that it runs in a slurm_partition.
+  const CountedRequest& counted_in(std::int32_t slurm_partition) const {
+    return counted_in_[static_cast<std::size_t>(slurm_partition)];
   }
   std::shared_ptr<const NodeSet> nodes_of(const std::vector<std::int32_t>& groups);
 
@@ -33,19 +45,21 @@ class SlurmRequests {
   std::shared_ptr<const NodeTable> table_;
   std::deque<ResourceRequest> requests_;
   std::deque<std::vector<Wish>> wishes_;
+  std::deque<CountedRequest> counted_;
+  std::deque<CountedRequest> counted_in_;
   std::map<std::vector<std::int32_t>, std::shared_ptr<const NodeSet>> known_;
 };
 
 // A job record.
 struct SlurmRecord {
   std::int32_t request = 0;
-  Seconds time_limit = 0;      // as Slurm holds it
-  Seconds time_min = 0;        // 0: none
-  Seconds eligible = kNever;   // since when only the queue holds it; kNever: something else does
-  Seconds estimate = kNever;   // backfill's plan of a waiting one
-  bool waits = false;          // submitted, and not started
-  bool refused = false;        // at its submission, for good
-  bool policy_reason = false;  // a limit held it when it was last looked at
+  Seconds time_limit = 0;     // as Slurm holds it
+  Seconds time_min = 0;       // 0: none
+  Seconds eligible = kNever;  // since when only the queue holds it; kNever: something else does
+  Seconds estimate = kNever;  // backfill's plan of a waiting one
+  bool waits = false;         // submitted, and not started
+  bool refused = false;       // at its submission, for good
+  slurm::Reason reason = 0;   // of limits that held it when it was last looked at, or refused it
   // Once it runs:
   std::int32_t slurm_partition = -1;
   std::int32_t number = 0;  // of the wish

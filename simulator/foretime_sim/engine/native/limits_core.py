@@ -24,7 +24,10 @@ class LimitedJobRow:
     minutes
         Its time limit, rounded up.
     tres
-        What it asks for, in the order of `LimitTables.kinds`.
+        What it asks for, in the order of `LimitTables.kinds`, without licenses and billing, which
+        the core works out.
+    licenses
+        Places in `LimitTables.license_names`, and how many of each.
     array_most_running
         0: any number.
     flaw
@@ -38,6 +41,7 @@ class LimitedJobRow:
     slurm_partitions: tuple[int, ...]
     minutes: int
     tres: tuple[int, ...]
+    licenses: tuple[tuple[int, int], ...]
     array: int | None
     array_most_running: int
     flaw: str
@@ -55,10 +59,10 @@ class JobNumbers:
     >>> numbers = JobNumbers(limit_tables(SlurmSite(Machine.flat(64))))
     >>> row = numbers.row(
     ...     0, user=None, account=None, qos=None, slurm_partitions=("all",), time_limit_s=90,
-    ...     tres={"cpu": 4, "node": 1, "billing": 4}, licenses={}, array=None, array_most_running=0,
+    ...     tres={"cpu": 4, "node": 1}, licenses={}, array=None, array_most_running=0,
     ... )
     >>> row.minutes, row.tres
-    (2, (4, 0, 1, 4))
+    (2, (4, 0, 1, 0, 0))
     """
 
     def __init__(self, tables: LimitTables) -> None:
@@ -75,10 +79,33 @@ class JobNumbers:
         """Give the number of a slurm_partition."""
         return self._slurm_partitions[name]
 
-    def counts(self, tres: Mapping[str, int], licenses: Mapping[str, int]) -> list[int]:
+    def counts(self, tres: Mapping[str, int]) -> list[int]:
         """Give counts of resources in the order of `LimitTables.kinds`."""
-        named = {**tres, **{f"license/{name}": count for name, count in licenses.items()}}
-        return [named.get(kind, 0) for kind in self.tables.kinds]
+        return [tres.get(kind, 0) for kind in self.tables.kinds]
+
+    def whose(
+        self, user: str | None, account: str | None, qos: str | None, slurm_partition: str
+    ) -> tuple[int | None, int | None, str]:
+        """Give the places of a job's association and QOS, and what is wrong with them by itself.
+
+        ``slurm_partition`` is the first that it names; of the flaws it is ``account``, ``qos`` or
+        ``none``.
+        """
+        tables = self.tables
+        association = tables.accounts.association(user, account, slurm_partition)
+        name = tables.accounts.qos(qos, association)
+        number = self._qos.get(name)
+        flaw = "none"
+        if association is None and tables.associations_count:
+            flaw = "account"
+        elif (number is None and tables.qos_names and (tables.qos_counts or qos is not None)) or (
+            number is not None
+            and tables.qos_counts
+            and association is not None
+            and name not in association.allowed_qos
+        ):
+            flaw = "qos"
+        return association.place if association else None, number, flaw
 
     def row(
         self,
@@ -94,31 +121,25 @@ class JobNumbers:
         array: str | None,
         array_most_running: int,
     ) -> LimitedJobRow:
-        """Give the row of a job; ``tres`` with ``billing``, where limits name that."""
-        tables = self.tables
-        association = tables.accounts.association(user, account, slurm_partitions[0])
-        name = tables.accounts.qos(qos, association)
-        number = self._qos.get(name)
-        flaw = "none"
-        if association is None and tables.associations_count:
-            flaw = "account"
-        elif (number is None and tables.qos_names and (tables.qos_counts or qos is not None)) or (
-            number is not None
-            and tables.qos_counts
-            and association is not None
-            and name not in association.allowed_qos
+        """Give the row of a job."""
+        association, number, flaw = self.whose(user, account, qos, slurm_partitions[0])
+        if flaw == "none" and any(
+            count > self._licenses.get(what, 0) for what, count in licenses.items()
         ):
-            flaw = "qos"
-        elif any(count > self._licenses.get(what, 0) for what, count in licenses.items()):
             flaw = "license"
         return LimitedJobRow(
             index=index,
             user=None if user is None else self._users.setdefault(user, len(self._users)),
-            association=association.place if association else None,
+            association=association,
             qos=number,
             slurm_partitions=tuple(self._slurm_partitions[each] for each in slurm_partitions),
             minutes=-(-time_limit_s // 60),
-            tres=tuple(self.counts(tres, licenses)),
+            tres=tuple(self.counts(tres)),
+            licenses=tuple(
+                (self.tables.license_names.index(what), count)
+                for what, count in licenses.items()
+                if what in self.tables.license_names
+            ),
             array=None if array is None else self._arrays.setdefault(array, len(self._arrays)),
             array_most_running=array_most_running,
             flaw=flaw,

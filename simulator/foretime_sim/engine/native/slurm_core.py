@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
+from foretime_sim.engine.native.limits_core import JobNumbers
 from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.files.near_names import nearest
 from foretime_sim.machines.machine import Machine
+from foretime_sim.sites.slurm_accounts import Accounts
+from foretime_sim.sites.slurm_limit_tables import limit_tables
+from foretime_sim.sites.slurm_priority_tables import PriorityTables
+from foretime_sim.sites.slurm_reason_codes import reason_word
 from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.labels import Labels
@@ -22,6 +27,8 @@ from foretime_sim.workloads.workload import Workload
 
 _AFTER_END = 1
 """`foretime_sim.engine.admission.After.END`, which is above this room."""
+_FLAWS = ("none", "account", "qos")
+"""As ``slurm::Flaw`` of the core has them."""
 
 
 def core_refusals(site: SlurmSite) -> Iterator[str]:
@@ -63,7 +70,8 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
         version=site.version,
         parameters=dataclasses.asdict(site.parameters),
         groups=[core_group(machine, number) for number in range(len(machine.node_groups))],
-        licenses=list(site.licenses.values()),
+        priority=PriorityTables.of(site),
+        limits=limit_tables(site),
         epoch=epoch,
     )
     for index, part in enumerate(machine.slurm_partitions):
@@ -87,6 +95,29 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
             sorted(numbers[name] for name in reservation.node_groups),
         )
     return core
+
+
+def as_submitted(site: SlurmSite) -> SlurmSite:
+    """Give a site that starts jobs in the order of their submission, whosever they are.
+
+    For jobs of which neither user nor account nor QOS is known.
+    """
+    anybodys = {
+        name: dataclasses.replace(
+            rules,
+            qos=None,
+            allow_accounts=None,
+            deny_accounts=None,
+            allow_qos=None,
+            deny_qos=None,
+            min_nodes=0,
+        )
+        for name, rules in site.rules.items()
+    }
+    basic = dataclasses.replace(site.priority, multifactor=False)
+    return dataclasses.replace(
+        site, priority=basic, rules=anybodys, qos={}, associations=(), enforced=frozenset()
+    )
 
 
 def machine_of_site(workload: Workload, machine: Machine) -> Workload:
@@ -146,10 +177,13 @@ def describe_for_slurm(core: _core.Engine, workload: Workload, site: SlurmSite) 
     jobs = len(workload)
     names = list(site.qos)
     reserved = [reservation.name for reservation in site.reservations]
+    qos = _codes_among(workload, "qos", said.qos, names) if names else np.full(jobs, -1)
+    users, accounts = _codes(workload.users, jobs), _codes(workload.projects, jobs)
+    first = np.array([request.choices[0].slurm_partition for request in fitted.requests], int)
     columns = (
-        _codes(workload.users, jobs),
-        _codes(workload.projects, jobs),
-        _codes_among(workload, "qos", said.qos, names) if names else np.full(jobs, -1),
+        users,
+        accounts,
+        *_whose_rules(workload, site, users, accounts, qos, first[fitted.request_of]),
         _numbers(said.nice, jobs, 0),
         _numbers(said.site_factor, jobs, 0),
         _numbers(said.time_min_s, jobs, 0),
@@ -169,6 +203,68 @@ def describe_for_slurm(core: _core.Engine, workload: Workload, site: SlurmSite) 
                 core.give_licenses(job, core_licenses(where, text, site.licenses))
 
 
+def _whose_rules(
+    workload: Workload,
+    site: SlurmSite,
+    users: Int64Array,
+    accounts: Int64Array,
+    qos: Int64Array,
+    slurm_partition: Int64Array,
+) -> Int64Array:
+    """Give the columns of `WhoseRules`, worked out once for all jobs that say the same."""
+    rows = np.stack([users, accounts, qos, slurm_partition], axis=1)
+    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    rules, names = WhoseRules(site), list(site.qos)
+    of = [
+        rules.of(
+            None if user < 0 or workload.users is None else workload.users.names[user],
+            None if account < 0 or workload.projects is None else workload.projects.names[account],
+            None if named < 0 else names[named],
+            site.machine.slurm_partitions[part].name,
+        )
+        for user, account, named, part in distinct.tolist()
+    ]
+    found: Int64Array = np.array(of, dtype=np.int64).reshape(-1, 5)[which.reshape(-1)].T
+    return found
+
+
+class WhoseRules:
+    """Whose priority and whose limits a job has, as places in a site's tables.
+
+    Parameters
+    ----------
+    site
+        Which the jobs are submitted to.
+    """
+
+    def __init__(self, site: SlurmSite) -> None:
+        self._site = site
+        self._accounts, self._numbers = Accounts(site), JobNumbers(limit_tables(site))
+        self._qos = {name: place for place, name in enumerate(site.qos)}
+
+    def of(
+        self, user: str | None, account: str | None, qos: str | None, slurm_partition: str
+    ) -> tuple[int, int, int, int, int]:
+        """Give association and QOS of priorities, both of limits, and what is wrong with them.
+
+        -1 where there is none; ``slurm_partition`` is the first that the job names.
+        """
+        association = self._accounts.association_of(user, account, (slurm_partition,))
+        name = self._accounts.qos_of(association, qos)
+        limited, number, flaw = self._numbers.whose(user, account, qos, slurm_partition)
+        return (
+            _or_none(association),
+            -1 if name is None else self._qos[name],
+            _or_none(limited),
+            _or_none(number),
+            _FLAWS.index(flaw),
+        )
+
+
+def _or_none(place: int | None) -> int:
+    return -1 if place is None else place
+
+
 class StepwiseNames:
     """Names of jobs that come one by one, as the codes that the core knows them by.
 
@@ -180,6 +276,7 @@ class StepwiseNames:
 
     def __init__(self, site: SlurmSite) -> None:
         self.site = site
+        self._rules = WhoseRules(site)
         self._codes: dict[tuple[str, str], int] = {}
         self._count: dict[str, int] = {}
 
@@ -198,6 +295,7 @@ class StepwiseNames:
         user: str | None,
         account: str | None,
         reservation: str | None,
+        slurm_partition: str,
         said: SiteJob,
     ) -> None:
         """Tell the core what the next job says.
@@ -216,22 +314,21 @@ class StepwiseNames:
             if name is not None and known and name not in known:
                 raise InputError(f"job {index}: there is no {what} {name!r}{nearest(name, known)}")
         licenses = core_licenses(f"job {index}", said.licenses or "", site.licenses)
-        core.describe_for_slurm(
-            index=index,
-            user=self.code("user", user),
-            account=self.code("account", account),
-            qos=-1 if said.qos is None else _place(list(site.qos), said.qos),
-            nice=said.nice,
-            site_factor=said.site_factor,
-            time_min=said.time_min_s or 0,
-            begin=said.begin_time or 0,
-            reservation=-1 if reservation is None else reserved.index(reservation),
-            array=self.code("array", said.array),
-            array_most=said.array_most_running or 0,
-            after=-1 if said.after is None else said.after,
-            after_end=said.after_what in (None, _AFTER_END),
-            licenses=licenses,
+        row = (
+            self.code("user", user),
+            self.code("account", account),
+            *self._rules.of(user, account, said.qos, slurm_partition),
+            said.nice,
+            said.site_factor,
+            said.time_min_s or 0,
+            said.begin_time or 0,
+            -1 if reservation is None else reserved.index(reservation),
+            self.code("array", said.array),
+            said.array_most_running or 0,
+            -1 if said.after is None else said.after,
+            int(said.after_what in (None, _AFTER_END)),
         )
+        core.describe_for_slurm(index, row, licenses)
 
 
 def core_licenses(where: str, text: str, there: Mapping[str, int]) -> list[tuple[int, int]]:
@@ -257,12 +354,15 @@ def core_licenses(where: str, text: str, there: Mapping[str, int]) -> list[tuple
     return [(names.index(name), count) for name, count in found.items()]
 
 
-def _place(known: list[str], name: str) -> int:
-    return known.index(name) if name in known else -1
-
-
-def check_all_ran(core: _core.Engine, workload: Workload) -> None:
+def check_all_ran(
+    core: _core.Engine, workload: Workload, reason_of: Callable[[int], str] = lambda job: ""
+) -> None:
     """Check that every job of a run has ended.
+
+    Parameters
+    ----------
+    reason_of
+        Gives the scheduler's own word for why a job, by its index, never runs; "" if it has none.
 
     Raises
     ------
@@ -272,11 +372,16 @@ def check_all_ran(core: _core.Engine, workload: Workload) -> None:
     left = np.flatnonzero(core.states() != _core.State.FINISHED.value)
     if len(left):
         more = f" and {len(left) - 1:,} others" if len(left) > 1 else ""
+        reason = reason_of(int(left[0])) or "reservations or states of partitions keep it out"
         raise InputError(
             f"{workload.name}: job {workload.job_id[left[0]]}{more} will never run under this site:"
-            " limits, reservations or states of partitions keep them out; leave such jobs out, or"
-            " change the site"
+            f" {reason}; leave such jobs out, or change the site"
         )
+
+
+def slurm_reason(core: _core.Engine, site: SlurmSite, job: int) -> str:
+    """Give Slurm's word for why a job does not start; "" if no rule of the site keeps it."""
+    return reason_word(core.slurm_reason(job), limit_tables(site).kinds) or ""
 
 
 def whole_minutes(seconds: Int64Array) -> Int64Array:

@@ -15,7 +15,6 @@ from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.reference.slurm.jobs.schedule import Loop, SlurmSchedule
-from foretime_sim.reference.slurm.loops.interfaces import NoLimits
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
@@ -46,22 +45,14 @@ PARAMETERS = loop_parameters(
 MIN_PRIORITIES = st.sampled_from([0, 0, 0, 0xFFFF0000 - 5])
 
 
-class NodesInUse(NoLimits):
-    """No limits but those of `Machine`, most nodes in use, which the core has already."""
-
-    def __init__(self, parameters: SlurmParameters) -> None:
-        self.parameters = parameters
-
-    def blocks_lower_jobs(self, reason: str) -> bool:
-        return self.parameters.assoc_limit_stop
+BASIC = SlurmPriority(multifactor=False)
 
 
-def check_same(workload: Workload, site: SlurmSite) -> SlurmSchedule:
+def check_same(
+    workload: Workload, site: SlurmSite, *, patience_s: int | None = None
+) -> SlurmSchedule:
     """Both schedule alike; jobs that never run are refused by name."""
-    site = dataclasses.replace(site, priority=SlurmPriority(multifactor=False))
-    # Priorities are basic ones and limits few, as the core has no others yet.
-    limits = NodesInUse(site.parameters)
-    by_hand = simulate_slurm(workload, site, workload.site_jobs, limits=limits)
+    by_hand = simulate_slurm(workload, site, workload.site_jobs, patience_s=patience_s)
     policy = Policy(backfill=Slurm(site))
     if any(job.start is None for job in by_hand.jobs):
         with pytest.raises(InputError, match="will never run under this site"):
@@ -180,7 +171,7 @@ def test_a_pool_is_scheduled_alike(
 ) -> None:
     processors = data.draw(st.integers(1, 8))
     parameters = dataclasses.replace(parameters, bf_min_prio_reserve=least)
-    site = SlurmSite(Machine.flat(processors), version, parameters)
+    site = SlurmSite(Machine.flat(processors), version, parameters, BASIC)
     workload = data.draw(flat_workloads(processors))
     workload = data.draw(saying(workload, site))
     check_same(workload, site)
@@ -207,6 +198,7 @@ def test_nodes_are_given_out_alike(
         machine,
         version,
         parameters,
+        BASIC,
         rules={part.name: data.draw(rules()) for part in machine.slurm_partitions},
         reservations=reservations,
         licenses=data.draw(st.sampled_from([{}, {"matlab": 2, "ansys": 1}])),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from foretime_sim.engine.native.limits_core import NativeLimits
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.reference.slurm.jobs.billing import billing
 from foretime_sim.reference.slurm.limits.limits import Limits
 from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_priority import SlurmPriority
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
@@ -18,37 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sim.reference.slurm.limits.limited_jobs import Job
+from tests.support.slurm.drawn_rules import BILLINGS, KINDS, QOS, QOS_FLAGS, limits_of_groups, some
 
-KINDS = ("cpu", "mem", "node", "billing", "gres/gpu", "license/matlab")
-QOS = ("normal", "short", "part")
 USERS = ("ann", "bob", None, "nobody")
 ACCOUNTS = ("root", "physics", "biology", "lab")
-FLAGS = (
-    "DenyOnLimit", "OverPartQOS", "UsageFactorSafe", "NoDecay", "PartitionMaxNodes",
-    "PartitionMinNodes", "PartitionTimeLimit",
-)  # fmt: skip
-
-small = st.integers(0, 6)
-minutes = st.integers(0, 6).map(lambda number: 30 * number)
-
-
-@st.composite
-def limits_of_groups(draw: st.DrawFn) -> LimitsOfGroup:
-    """Few limits of a group, most of them low enough to matter."""
-    chosen = draw(st.lists(st.sampled_from(fields(LimitsOfGroup)), max_size=4, unique=True))
-    values: dict[str, Any] = {}
-    for found in chosen:
-        if "tres" in found.name:
-            counts = minutes if "mins" in found.name else small
-            values[found.name] = draw(st.dictionaries(st.sampled_from(KINDS), counts))
-        else:
-            scale = 300 if found.name.endswith("_s") else 1
-            values[found.name] = draw(small) * scale
-    return LimitsOfGroup(**values)
-
-
-def some(names: tuple[str, ...]) -> st.SearchStrategy[frozenset[str] | None]:
-    return st.none() | st.frozensets(st.sampled_from(names), min_size=1)
 
 
 @st.composite
@@ -68,7 +39,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         name: Qos(
             name,
             limits=draw(limits_of_groups()),
-            flags=draw(st.frozensets(st.sampled_from(FLAGS), max_size=2)),
+            flags=draw(st.frozensets(st.sampled_from(QOS_FLAGS), max_size=2)),
             usage_factor=draw(st.sampled_from([1.0, 1.0, 0.5, 0.0, 2.0])),
             limit_factor=draw(st.sampled_from([None, None, 0.5, 2.0, 0.0])),
             used_tres_s=draw(st.dictionaries(st.sampled_from(KINDS), st.floats(0, 9000))),
@@ -102,7 +73,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
             deny_qos=draw(some(QOS)),
             min_nodes=draw(st.sampled_from([0, 0, 2])),
             max_cpus_per_node=draw(st.none() | st.integers(1, 3)),
-            billing_weights=draw(st.sampled_from([{}, {"cpu": 1.5, "mem": 0.01}])),
+            billing_weights=draw(st.sampled_from(BILLINGS)),
             state=draw(st.sampled_from(["UP", "UP", "UP", "DOWN", "DRAIN", "INACTIVE"])),
         )
         if draw(st.booleans())
@@ -115,7 +86,11 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         version=draw(st.sampled_from([(22, 5), (23, 11), (26, 5)])),
         parameters=SlurmParameters(assoc_limit_stop=draw(st.booleans())),
         priority=SlurmPriority(
-            multifactor=draw(st.booleans()), decay_half_life_s=draw(st.sampled_from([0, 3600]))
+            multifactor=draw(st.booleans()),
+            decay_half_life_s=draw(st.sampled_from([0, 3600])),
+            flags=draw(
+                st.sampled_from([frozenset(), *map(frozenset, ({"MAX_TRES"}, {"MAX_TRES_GRES"}))])
+            ),
         ),
         rules=rules,
         qos=qos,
@@ -165,28 +140,22 @@ class Both:
         self.native = NativeLimits(site, 0)
 
     def row(self, job: Job) -> Any:
-        asked = self.tres(job, job.slurm_partition or job.slurm_partitions[0])
         return self.native.numbers.row(
             job.index, user=job.user, account=job.account, qos=job.qos,
             slurm_partitions=job.slurm_partitions, time_limit_s=job.time_limit_s,
-            tres=asked, licenses=job.licenses, array=job.array,
+            tres=job.tres, licenses=job.licenses, array=job.array,
             array_most_running=job.array_most_running,
         )  # fmt: skip
-
-    def tres(self, job: Job, slurm_partition: str) -> dict[str, int]:
-        weights = self.site.rules_of(slurm_partition).billing_weights
-        return {**job.tres, "billing": int(billing(job.tres, weights, frozenset()))}
 
     def check(self, job: Job, now: int, nodes: list[int]) -> str | None:
         """Ask both everything about a job in a partition; give what keeps it."""
         row, core, word = self.row(job), self.native.core, self.native.word
         name = job.slurm_partition or job.slurm_partitions[0]
         place, minutes = self.native.numbers.slurm_partition(name), -(-job.time_limit_s // 60)
-        asked = self.tres(job, name)
-        numbers = self.native.numbers.counts(asked, job.licenses)
+        numbers = self.native.numbers.counts(job.tres)
         considered = self.spec.why_not_considered(job, now)
         assert considered == word(core.why_not_considered(row, place, minutes))
-        started = self.spec.why_not_started(job, asked, now, nodes)
+        started = self.spec.why_not_started(job, job.tres, now, nodes)
         code = core.why_not_started(row, numbers, place, nodes, minutes)
         assert started == word(code)
         licenses = self.spec.why_no_licenses(job)
@@ -213,16 +182,15 @@ def test_both_answer_alike_whatever_happens(
             core.tick(now)
         elif what == "end" and job.index in known:
             both.spec.ended(job, now)
-            core.ended(both.row(job), now)
-            known.pop(job.index)
+            if known.pop(job.index) == "running":
+                core.ended(both.row(job), now)
+            else:
+                core.withdrawn(both.row(job))
         elif job.index not in known:
-            # The core's callers say which billing an asking is; both are asked for the first.
-            single = replace(job, slurm_partitions=job.slurm_partitions[:1])
-            for asked in (job, single):
-                if not (len(asked.slurm_partitions) > 1 and billed_apart(site)):
-                    assert both.spec.why_refused(asked) == both.native.word(
-                        core.why_refused(both.row(asked), 1)
-                    )
+            for asked in (job, replace(job, slurm_partitions=job.slurm_partitions[:1])):
+                assert both.spec.why_refused(asked) == both.native.word(
+                    core.why_refused(both.row(asked), 1)
+                )
             both.spec.submitted(job)
             core.submitted(both.row(job))
             known[job.index] = "pending"
@@ -231,10 +199,9 @@ def test_both_answer_alike_whatever_happens(
                 job = replace(plain, slurm_partition=name)
                 kept = both.check(job, now, nodes)
             if kept is None or number % 4 == 0:
-                tres = both.tres(job, name)
-                both.spec.started(job, tres, now, nodes)
+                both.spec.started(job, job.tres, now, nodes)
                 core.started(
-                    both.row(job), numbers.counts(tres, job.licenses), now,
+                    both.row(job), numbers.counts(job.tres), now,
                     numbers.slurm_partition(name), nodes, -(-job.time_limit_s // 60),
                 )  # fmt: skip
                 known[job.index] = "running"
@@ -244,8 +211,3 @@ def test_both_answer_alike_whatever_happens(
                 later = now + 300 * (number % 3)
                 killed = both.spec.is_killed(running, later)
                 assert killed == core.is_killed(both.row(running), later)
-
-
-def billed_apart(site: SlurmSite) -> bool:
-    """Whether a job is billed otherwise in each partition."""
-    return site.rules_of("all").billing_weights != site.rules_of("few").billing_weights

@@ -1,0 +1,103 @@
+"""The native core orders and holds jobs by a site's own priorities and limits as specified."""
+
+from __future__ import annotations
+
+from foretime_sim import Policy, simulate
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.reference.slurm.cluster import simulate_slurm
+from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.workloads.site_jobs import SiteJob
+from foretime_sim.workloads.workload import Workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.sim.engine.slurm import test_slurm_agreement
+from tests.sim.engine.slurm.test_slurm_agreement import PARAMETERS
+from tests.support.slurm.drawn_rules import ruled_sites, ruled_workloads
+from tests.support.slurm.loop_settings import VERSIONS
+from tests.support.workloads.node_workloads import machines
+from tests.support.workloads.node_workloads import workloads as node_workloads
+from tests.support.workloads.small_workloads import workloads as flat_workloads
+
+PATIENCE_S = 8_000
+"""Whom a limit holds for longer it holds for ever: usage halves every 600 s, or never decays."""
+
+
+def stepwise(workload: Workload, site: SlurmSite) -> Engine:
+    """An engine that has lived through a workload, each job submitted at its time."""
+    engine = Engine(
+        site.machine.cpus,
+        Policy(backfill=Slurm(site)),
+        int(workload.submit_time[0]),
+        epoch_of_zero=workload.epoch_of_zero,
+    )
+    said = workload.site_jobs
+    assert said is not None
+    for job in range(len(workload)):
+        engine.advance(int(workload.submit_time[job]))
+        engine.submit(
+            int(workload.submit_time[job]),
+            int(workload.processors[job]),
+            int(workload.actual_runtime[job]),
+            int(workload.requested_time[job]),
+            user=None if workload.users is None else workload.users.get(job),
+            project=None if workload.projects is None else workload.projects.get(job),
+            said=SiteJob(
+                qos=None if said.qos is None else said.qos.get(job),
+                nice=0 if said.nice is None else int(said.nice.filled(0)[job]),
+                site_factor=(
+                    0 if said.site_factor is None else int(said.site_factor.filled(0)[job])
+                ),
+                begin_time=0 if said.begin_time is None else int(said.begin_time.filled(0)[job]),
+                licenses=None if said.licenses is None else said.licenses.get(job),
+            ),
+        )
+    engine.finish()
+    return engine
+
+
+def check_same(workload: Workload, site: SlurmSite) -> None:
+    """Both let the same jobs run, at the same times."""
+    by_hand = simulate_slurm(workload, site, workload.site_jobs, patience_s=PATIENCE_S)
+    engine = stepwise(workload, site)
+    views = [engine.job(job) for job in range(len(workload))]
+    assert [view.start_time for view in views] == by_hand.start_times
+    assert [view.end_time for view in views] == [job.end for job in by_hand.jobs]
+    if None not in by_hand.start_times:
+        whole = simulate(workload, Policy(backfill=Slurm(site)))
+        assert whole.start_time.tolist() == by_hand.start_times
+
+
+@settings(max_examples=100)
+@given(st.data(), PARAMETERS, VERSIONS)
+def test_a_pool_goes_by_priorities_alike(
+    data: st.DataObject, parameters: SlurmParameters, version: tuple[int, int]
+) -> None:
+    machine = Machine.flat(data.draw(st.integers(1, 8)))
+    workload = data.draw(ruled_workloads(data.draw(flat_workloads(machine.cpus))))
+    check_same(workload, data.draw(ruled_sites(machine, version, parameters, limited=False)))
+
+
+@settings(max_examples=100)
+@given(st.data(), PARAMETERS, VERSIONS)
+def test_a_pool_goes_by_limits_alike(
+    data: st.DataObject, parameters: SlurmParameters, version: tuple[int, int]
+) -> None:
+    machine = Machine.flat(data.draw(st.integers(1, 8)))
+    workload = data.draw(ruled_workloads(data.draw(flat_workloads(machine.cpus))))
+    check_same(workload, data.draw(ruled_sites(machine, version, parameters, limited=True)))
+
+
+@settings(max_examples=50)
+@given(st.data(), PARAMETERS, VERSIONS, st.booleans())
+def test_nodes_go_by_rules_alike(
+    data: st.DataObject, parameters: SlurmParameters, version: tuple[int, int], limited: bool
+) -> None:
+    machine = data.draw(machines())
+    workload = data.draw(node_workloads(machine, most_jobs=15))
+    workload = data.draw(ruled_workloads(workload))
+    site = data.draw(ruled_sites(machine, version, parameters, limited=limited))
+    test_slurm_agreement.check_same(workload, site, patience_s=PATIENCE_S)
