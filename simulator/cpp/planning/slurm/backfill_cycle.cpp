@@ -214,6 +214,7 @@ void BackfillCycle::reserve_running(JobIndex job) {
   Seconds end = running.limit_end;
   if (controller_.site().soft_limits() && running.time_min > 0) {
     end = running.start + running.time_min;
+    changes_at(end);  // from then on it moves with the clock
     if (end < now_) end = now_ + (running.limit_end - now_) / 2;
   }
   NodeSet& nodes = scratch_.found;
