@@ -67,11 +67,10 @@ void BackfillCycle::run() {
     std::sort(running.begin(), running.end());
     for (const JobIndex job : running) reserve_running(job);
   }
-  std::size_t last = all_plans_ ? queue.size() : last_candidate(queue.size());
-  std::int64_t started = 0;
+  std::size_t last = queue.size();
   for (std::size_t place = 0; place < queue.size(); ++place) {
-    if (std::exchange(started, started_) != started_ && !all_plans_) last = last_candidate(last);
-    // Nobody behind has room now, whatever is planned.
+    // Nobody behind has room now, whatever is planned: plans only take nodes away.
+    if (!all_plans_) last = last_candidate(last);
     if (place >= last && planned()) return;
     if (tested_ >= parameters_.bf_max_job_test) return;
     const QueueEntry entry = queue[place];
@@ -84,10 +83,28 @@ void BackfillCycle::run() {
 std::size_t BackfillCycle::last_candidate(std::size_t before) {
   for (std::size_t place = before; place > 0; --place) {
     const QueueEntry& entry = controller_.queue()[place - 1];
-    const Wish& wish = controller_.wishes(entry.job)[static_cast<std::size_t>(entry.number)];
-    if (controller_.may_be_looked_at(entry) && controller_.free().may_fit(wish)) return place;
+    if (controller_.may_be_looked_at(entry) && may_start(entry)) return place;
   }
   return 0;
+}
+
+// Whether there is as much for a job as it needs, free now and of plans for its time.
+bool BackfillCycle::may_start(const QueueEntry& entry) {
+  const Wish& wish = controller_.wishes(entry.job)[static_cast<std::size_t>(entry.number)];
+  if (!controller_.free().may_fit(wish)) return false;
+  if (space_.size() == 1) return true;
+  const SlurmRecord& record = controller_.record(entry.job);
+  Seconds end = now_ + record.time_limit;
+  if (record.time_min > 0) end = std::min(end, now_ + record.time_min);
+  NodeSet& common = scratch_.common;
+  common = *wish.nodes;
+  for (std::size_t place = space_.first_after(now_); place < space_.size(); ++place) {
+    if (space_.record(place).begin > end) break;
+    if (!wish.could_be_on(space_.counts(place))) return false;
+    common &= space_.free(place);
+  }
+  controller_.chooser().begin(wish, common);
+  return controller_.chooser().may_fit();
 }
 
 // What is tested from now on sees another table once a record is over.
@@ -203,6 +220,7 @@ void BackfillCycle::reserve_running(JobIndex job) {
   Seconds end = running.limit_end;
   if (controller_.site().soft_limits() && running.time_min > 0) {
     end = running.start + running.time_min;
+    changes_at(end);  // from then on it moves with the clock
     if (end < now_) end = now_ + (running.limit_end - now_) / 2;
   }
   NodeSet& nodes = scratch_.found;
@@ -224,10 +242,13 @@ BackfillCycle::Next BackfillCycle::run_test(Test& test) {
     test.time_limit = record.time_min;
   }
   Later later = now_;
+  scratch_.passed_over.clear();
   while (later) {
     record.time_limit = test.time_limit;
     later = test_from(test, *later);
+    if (later) later = pass_over(test, *later);
   }
+  if (!test.counted && is_passed_over_counted(test)) ++tested_;
   if (record.waits) record.time_limit = test.time_limit_before;
   return test.next;
 }
@@ -239,6 +260,82 @@ BackfillCycle::Later BackfillCycle::give_up(Test& test, Later later) {
     return later;
   }
   record(test).estimate = test.estimate_before;
+  return std::nullopt;
+}
+
+// The next start that is worth a test: at those before it the nodes without plans could not hold
+// the job even if nothing ran. What the tests would have done is done.
+BackfillCycle::Later BackfillCycle::pass_over(Test& test, Seconds start) {
+  if (!controller_.site().reservations.empty()) return start;
+  while (start <= window_end_) {
+    const Seconds worth = first_worth_testing(*test.wish, start, start + test.time_limit);
+    if (worth <= start) return start;
+    while (start < worth && start <= window_end_) {
+      if (!test.counted) scratch_.passed_over.push_back(start);
+      const Later next = next_start(start, start + test.time_limit);
+      if (!next) {
+        record(test).estimate = test.estimate_before;
+        return std::nullopt;
+      }
+      start = *next;
+    }
+  }
+  return start;
+}
+
+// Whether one of these tests would have asked the select plugin.
+bool BackfillCycle::is_passed_over_counted(const Test& test) {
+  NodeSet& free = scratch_.free;
+  return std::any_of(scratch_.passed_over.begin(), scratch_.passed_over.end(),
+                     [&](const Seconds start) {
+                       free_of_plans(start, start + test.time_limit);
+                       free &= *test.wish->nodes;
+                       return free.count() >= test.wish->min_nodes;
+                     });
+}
+
+// No start before it leaves enough nodes until its end.
+Seconds BackfillCycle::first_worth_testing(const Wish& wish, Seconds start, Seconds end) {
+  const std::size_t first = space_.first_after(start);
+  std::size_t until = first;
+  while (until < space_.size() && space_.record(until).begin <= end) ++until;
+  for (std::size_t place = until; place-- > first;) {
+    if (!wish.could_be_on(space_.counts(place))) return space_.record(place).end;
+  }
+  NodeSet& common = scratch_.common;
+  common = *wish.nodes;
+  for (std::size_t place = first; place < until; ++place) common &= space_.free(place);
+  if (could_be_on_common(wish)) return start;
+  common = *wish.nodes;
+  for (std::size_t place = until; place-- > first;) {
+    common &= space_.free(place);
+    if (!could_be_on_common(wish)) return space_.record(place).end;
+  }
+  return start;
+}
+
+bool BackfillCycle::could_be_on_common(const Wish& wish) {
+  const NodeTable& table = controller_.table();
+  for (const std::int32_t group : wish.groups) {
+    scratch_.counts[static_cast<std::size_t>(group)] =
+        scratch_.common.count(table.first_of(group), table.last_of(group));
+  }
+  return wish.could_be_on(scratch_.counts);
+}
+
+// As free_of_plans() has it: the first record after a start whose nodes are not all in the one
+// before it.
+BackfillCycle::Later BackfillCycle::next_start(Seconds start, Seconds end) const {
+  for (std::size_t place = space_.first_after(start); place < space_.size(); ++place) {
+    const NodeSet& free = space_.free(place);
+    if (place + 1 < space_.size() &&
+        !scratch_.within.common_is_within(space_.free(place + 1), free, free)) {
+      return space_.record(place).end;
+    }
+    if (space_.record(place).begin <= end) continue;
+    if (timed_tests_ && place + 2 < space_.size()) return space_.record(place + 1).end;
+    break;
+  }
   return std::nullopt;
 }
 

@@ -22,9 +22,18 @@ struct BackfillScratch {
   NodeSet within;  // the nodes that a job may have
   NodeSet closed;
   NodeSet found;
+  NodeSet common;
+  std::vector<std::int64_t> counts;  // of the nodes in common, by group
+  std::vector<Seconds> passed_over;  // starts of the job that is tested
 
-  explicit BackfillScratch(std::int64_t nodes)
-      : free(nodes), within(nodes), closed(nodes), found(nodes) {}
+  explicit BackfillScratch(const NodeTable& table)
+      : space(table),
+        free(table.nodes()),
+        within(table.nodes()),
+        closed(table.nodes()),
+        found(table.nodes()),
+        common(table.nodes()),
+        counts(static_cast<std::size_t>(table.groups())) {}
 };
 
 class BackfillCycle {
@@ -67,6 +76,7 @@ class BackfillCycle {
 
   void collect_ends();
   std::size_t last_candidate(std::size_t before);
+  bool may_start(const QueueEntry& entry);
   Next look_at(const QueueEntry& entry);
   bool is_tested_now_only(const QueueEntry& entry, const Wish& wish);
   bool has_plans_enough(std::int32_t partition) const;
@@ -79,6 +89,11 @@ class BackfillCycle {
   Next run_test(Test& test);
   Later test_from(Test& test, Seconds start);
   Later give_up(Test& test, Later later);
+  Later pass_over(Test& test, Seconds start);
+  bool is_passed_over_counted(const Test& test);
+  Seconds first_worth_testing(const Wish& wish, Seconds start, Seconds end);
+  bool could_be_on_common(const Wish& wish);
+  Later next_start(Seconds start, Seconds end) const;
   Later free_of_plans(Seconds start, Seconds end);
   Later end_of_reservation(Seconds start, Later later);
   std::optional<WillRun> will_run(const Test& test, Seconds start, Later later);

@@ -44,9 +44,8 @@ class NodeSet {
   }
   std::int64_t count(std::int64_t first, std::int64_t last) const {
     std::int64_t nodes = 0;
-    each_place(first, last, [&](std::size_t place, std::uint64_t mask) {
-      nodes += std::popcount(words_[place] & mask);
-    });
+    each_place(first, last,
+               [&](std::size_t place, std::uint64_t mask) { nodes += ones(words_[place] & mask); });
     return nodes;
   }
   bool meets(std::int64_t first, std::int64_t last) const {
@@ -82,7 +81,7 @@ class NodeSet {
 
   std::int64_t count() const {
     std::int64_t nodes = 0;
-    for (const std::uint64_t word : words_) nodes += std::popcount(word);
+    for (const std::uint64_t word : words_) nodes += ones(word);
     return nodes;
   }
   bool empty() const {
@@ -161,6 +160,13 @@ class NodeSet {
   }
 
  private:
+  // std::popcount calls a function where the processor is not known to have an instruction for it.
+  static std::int64_t ones(std::uint64_t word) {
+    word -= (word >> 1U) & 0x5555'5555'5555'5555U;
+    word = (word & 0x3333'3333'3333'3333U) + ((word >> 2U) & 0x3333'3333'3333'3333U);
+    word = (word + (word >> 4U)) & 0x0F0F'0F0F'0F0F'0F0FU;
+    return static_cast<std::int64_t>((word * 0x0101'0101'0101'0101U) >> 56U);
+  }
   static std::size_t at(std::int64_t node) { return static_cast<std::size_t>(node) / 64; }
   static unsigned place(std::int64_t node) { return static_cast<std::uint64_t>(node) & 63U; }
   static std::uint64_t bit(std::int64_t node) { return std::uint64_t{1} << place(node); }

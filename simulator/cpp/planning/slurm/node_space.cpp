@@ -14,19 +14,40 @@ void NodeSpace::begin(Seconds begin, Seconds end, const NodeSet& nodes) {
   const std::size_t set = unused_.back();
   unused_.pop_back();
   sets_[set] = nodes;
+  count(set);
   records_.push_back({begin, end, set});
   made_ = 1;
+}
+
+void NodeSpace::count(std::size_t set) {
+  counts_.resize(sets_.size());
+  std::vector<std::int64_t>& counts = counts_[set];
+  counts.resize(static_cast<std::size_t>(table_->groups()));
+  for (std::int32_t group = 0; group < table_->groups(); ++group) {
+    counts[static_cast<std::size_t>(group)] =
+        sets_[set].count(table_->first_of(group), table_->last_of(group));
+  }
+}
+
+std::size_t NodeSpace::first_after(Seconds time) const {
+  const auto found =
+      std::partition_point(records_.begin(), records_.end(),
+                           [time](const Record& record) { return record.end <= time; });
+  return static_cast<std::size_t>(found - records_.begin());
 }
 
 std::size_t NodeSpace::copy_of(std::size_t set) {
   if (unused_.empty()) {
     const NodeSet same = sets_[set];  // a vector that grows moves what it copies from
+    const std::vector<std::int64_t> same_counts = counts_[set];
     sets_.push_back(same);
+    counts_.push_back(same_counts);
     return sets_.size() - 1;
   }
   const std::size_t copy = unused_.back();
   unused_.pop_back();
   sets_[copy] = sets_[set];
+  counts_[copy] = counts_[set];
   return copy;
 }
 
@@ -52,6 +73,7 @@ void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes, Second
   for (std::size_t at = place + 1; at < records_.size(); ++at) {
     if (end < records_[at].end) split(at, end);
     sets_[records_[at].set] -= nodes;
+    count(records_[at].set);
     if (end == records_[at].end) {
       if (at + 1 < records_.size()) after = at + 1;
       break;

@@ -7,6 +7,7 @@
 
 #include "core/types.hpp"
 #include "planning/slurm/node_set.hpp"
+#include "planning/slurm/slurm_nodes.hpp"
 
 namespace foretime {
 
@@ -18,6 +19,9 @@ class NodeSpace {
     Seconds end = 0;
     std::size_t set = 0;
   };
+
+  // `table` is to outlive it.
+  explicit NodeSpace(const NodeTable& table) : table_(&table) {}
 
   // One record, in which all of these nodes are free.
   void begin(Seconds begin, Seconds end, const NodeSet& nodes);
@@ -31,13 +35,22 @@ class NodeSpace {
   std::size_t made() const { return made_; }
   const Record& record(std::size_t place) const { return records_[place]; }
   const NodeSet& free(std::size_t place) const { return sets_[records_[place].set]; }
+  // How many they are, by group of nodes.
+  const std::vector<std::int64_t>& counts(std::size_t place) const {
+    return counts_[records_[place].set];
+  }
+  // The first record that ends after a time; their number if there is none.
+  std::size_t first_after(Seconds time) const;
 
  private:
+  void count(std::size_t set);
   std::size_t copy_of(std::size_t set);
   void split(std::size_t place, Seconds at);
 
+  const NodeTable* table_;
   std::vector<Record> records_;  // by time, one after the other
   std::vector<NodeSet> sets_;
+  std::vector<std::vector<std::int64_t>> counts_;  // of each set
   std::vector<std::size_t> unused_;
   std::size_t made_ = 0;
 };

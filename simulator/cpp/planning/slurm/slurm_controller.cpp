@@ -46,6 +46,9 @@ void SlurmRequests::add(ResourceRequest request) {
     wish.one_by_one = site_->version >= std::pair{24, 11};
     wish.max_cpus_per_node = partition.max_cpus_per_node;
     wish.groups = choice.groups;
+    for (const std::int32_t group : wish.groups) {
+      wish.idle_cpus.push_back(table_->cpus_for(wish, group, table_->group(group).node));
+    }
     wish.nodes = nodes_of(choice.groups_by_size);
     wishes.push_back(std::move(wish));
   }

@@ -223,7 +223,7 @@ void NodeChooser::give(const NodeRow& row) {
 }
 
 std::optional<std::vector<NodeRow>> NodeChooser::choose() {
-  if (fitting_nodes_ < wish_->min_nodes || fitting_cpus_ < wish_->cpus) return std::nullopt;
+  if (!may_fit()) return std::nullopt;
   if (wish_->first_fit) {
     if (!choose_first()) return std::nullopt;
   } else {

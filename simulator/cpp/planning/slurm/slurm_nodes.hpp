@@ -29,9 +29,21 @@ struct Wish {
   bool one_by_one = false;       // poor nodes are left out one by one
   std::int64_t max_cpus_per_node = kNever;
   std::vector<std::int32_t> groups;      // whose nodes are large enough and have its GPUs
+  std::vector<std::int64_t> idle_cpus;   // of an idle node of each of these
   std::shared_ptr<const NodeSet> nodes;  // large enough, though some may lack GPUs
 
   bool all_on_one_node() const { return exact_nodes && max_nodes == 1; }
+  // Whether so many nodes, by group, could hold it if nobody else had any of them.
+  bool could_be_on(const std::vector<std::int64_t>& counts) const {
+    std::int64_t nodes_there = 0;
+    std::int64_t cpus_there = 0;
+    for (std::size_t place = 0; place < groups.size(); ++place) {
+      const std::int64_t count = counts[static_cast<std::size_t>(groups[place])];
+      nodes_there += count;
+      cpus_there += count * idle_cpus[place];
+    }
+    return nodes_there >= min_nodes && cpus_there >= cpus;
+  }
 };
 
 // Groups of alike nodes, numbered one after the other.
@@ -110,6 +122,10 @@ class NodeChooser {
   void begin_idle(const Wish& wish, const NodeSet& candidates);
   // What another job has becomes free, as far as it is of the candidates.
   void give(const NodeRow& row);
+  // Whether there is as much as its CPUs and nodes need, wherever it is.
+  bool may_fit() const {
+    return fitting_nodes_ >= wish_->min_nodes && fitting_cpus_ >= wish_->cpus;
+  }
   // What the job would get; nothing if it does not fit.
   std::optional<std::vector<NodeRow>> choose();
 

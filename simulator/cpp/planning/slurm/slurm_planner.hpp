@@ -51,9 +51,7 @@ struct SlurmState : SlurmNotes {
 class SlurmPlanner final : public QueuePlanner, public OnNodes {
  public:
   SlurmPlanner(const Scheduling& engine, SlurmState state)
-      : QueuePlanner(engine),
-        state_(std::move(state)),
-        scratch_(state_.controller.table().nodes()) {}
+      : QueuePlanner(engine), state_(std::move(state)), scratch_(state_.controller.table()) {}
 
   const SlurmState& state() const { return state_; }
   SlurmController& controller() { return state_.controller; }
