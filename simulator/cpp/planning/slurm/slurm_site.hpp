@@ -108,12 +108,19 @@ struct SlurmReservation {
   std::vector<std::int32_t> groups;
 };
 
+// Of topology/tree: a leaf with nodes, or one with others below it.
+struct SlurmSwitch {
+  std::vector<std::int32_t> groups;
+  std::vector<std::int32_t> below;  // by their places
+};
+
 struct SlurmSite {
   SlurmParameters parameters;
   std::pair<int, int> version{26, 5};
   NodeMachine machine;
   std::vector<SlurmPartition> partitions;
   std::vector<SlurmReservation> reservations;
+  std::vector<SlurmSwitch> switches;
   std::vector<std::int64_t> licenses;
   Seconds epoch = 0;  // of the clock's zero
 
