@@ -9,7 +9,8 @@ from foretime_sim.sites.slurm_switches import Switch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sim.engine.slurm.test_slurm_agreement import VERSIONS, check_same
+from tests.sim.engine.slurm.test_slurm_agreement import check_same
+from tests.support.slurm.loop_settings import VERSIONS
 from tests.support.slurm.slurm_sites import switches
 from tests.support.workloads.node_workloads import workloads
 
