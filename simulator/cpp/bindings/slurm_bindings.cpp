@@ -157,7 +157,13 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
           [](SlurmSite& self, Seconds start, Seconds end, std::vector<std::int32_t> groups) {
             self.reservations.push_back({start, end, std::move(groups)});
           },
-          nb::arg("start"), nb::arg("end"), nb::arg("groups"));
+          nb::arg("start"), nb::arg("end"), nb::arg("groups"))
+      .def(
+          "add_switch",
+          [](SlurmSite& self, std::vector<std::int32_t> groups, std::vector<std::int32_t> below) {
+            self.switches.push_back({std::move(groups), std::move(below)});
+          },
+          nb::arg("groups"), nb::arg("below"));
   engine.def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"))
       .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("row"), nb::arg("licenses"))
       .def("describe_all_for_slurm", &describe_all, nb::arg("rows"))

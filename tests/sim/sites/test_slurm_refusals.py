@@ -16,7 +16,6 @@ from foretime_sim.sites.slurm_limits import Qos
 from foretime_sim.sites.slurm_parameters import SlurmParameters
 from foretime_sim.sites.slurm_refusals import unmodelled_refusal
 from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
 
 from tests.support.slurm.slurm_jobs import Asked, workload_of
 
@@ -73,7 +72,6 @@ def test_requeueing_and_cancelling_is_accepted_from_those_who_model_it() -> None
     [
         ({"rules": {"low": PartitionRules(max_cpus_per_node=2)}}, "partition low: MaxCPUsPerNode"),
         ({"parameters": SlurmParameters(bf_licenses=True)}, "SchedulerParameters=bf_licenses"),
-        ({"switches": (Switch("leaf", ("cpu",)),)}, "switches (topology/tree) are not simulated"),
     ],
 )
 def test_the_engine_refuses_what_it_alone_has_not(more: dict[str, Any], told: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from foretime_sim.sites.slurm_switches import Switch
 
 from tests.slurm.harness.slurm_conf import USERS
+from tests.slurm.runs.event_file import event_jobs
 from tests.slurm.runs.job_generator import JobRecipe, jobs_of
 from tests.slurm.runs.run_job import RunJob
 
@@ -355,35 +355,7 @@ _MICRO_USERS = {f"user{number}": user for number, user in enumerate(USERS, 1)}
 
 def _micro_jobs() -> list[RunJob]:
     text = (MICRO_FOLDER / "jobs500_shrinked.events").read_text(encoding="utf-8")
-    return [_micro_job(line) for line in text.splitlines() if line.startswith("-dt")]
-
-
-def _micro_job(line: str) -> RunJob:
-    def said(pattern: str) -> str | None:
-        found = re.search(pattern, line)
-        return found[1] if found else None
-
-    def number(pattern: str) -> int | None:
-        text = said(pattern)
-        return None if text is None else int(text)
-
-    hours, minutes, seconds = (int(part) for part in (said(r"-t (\S+)") or "").split(":"))
-    limit = 60 * hours + minutes + (seconds > 0)
-    runtime = number(r"-sim-walltime (-?\d+)") or 0
-    return RunJob(
-        submit_s=number(r"-dt (\d+)") or 0,
-        user=_MICRO_USERS[said(r"--uid=(\S+)") or ""],
-        account=said(r"-A (\S+)"),
-        qos=said(r"-q (\S+)"),
-        slurm_partitions=said(r"-p (\S+)"),
-        time_limit_min=limit,
-        runtime_s=60 * limit + 600 if runtime < 0 else runtime,
-        tasks=number(r"-n (\d+)") or 1,
-        tasks_per_node=number(r"--ntasks-per-node=(\d+)"),
-        memory_mib=number(r"--mem=(\d+)"),
-        gpus_per_node=number(r"--gres=gpu:(\d+)"),
-        constraint=said(r"--constraint=(\S+)"),
-    )
+    return event_jobs(text, _MICRO_USERS)
 
 
 def _micro() -> RunConfiguration:

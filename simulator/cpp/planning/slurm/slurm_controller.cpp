@@ -69,7 +69,7 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
       all_nodes_(table_->nodes()),
       soft_in_select_(site_->soft_limits() && site_->version >= std::pair{25, 5}),
       free_(std::make_unique<FreeNodes>(table_)),
-      chooser_(std::make_unique<NodeChooser>(*free_)),
+      chooser_(std::make_unique<NodeChooser>(*free_, *site_)),
       rules_(site_, now),
       any_partition_down_(
           std::any_of(site_->partitions.begin(), site_->partitions.end(),
@@ -103,7 +103,7 @@ SlurmController::SlurmController(const SlurmController& other)
       nodes_of_reservation_(other.nodes_of_reservation_),
       soft_in_select_(other.soft_in_select_),
       free_(std::make_unique<FreeNodes>(*other.free_)),
-      chooser_(std::make_unique<NodeChooser>(*free_)),
+      chooser_(std::make_unique<NodeChooser>(*free_, *site_)),
       rules_(other.rules_),
       request_of_(other.request_of_),
       facts_(other.facts_),

@@ -1,6 +1,7 @@
 #include "planning/slurm/slurm_nodes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace foretime {
 
@@ -112,8 +113,9 @@ void FreeNodes::change(const NodeRow& row, std::int64_t sign) {
   }
 }
 
-NodeChooser::NodeChooser(const FreeNodes& now)
+NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site)
     : now_(now), table_(now.table()), fitting_(table_.nodes()) {
+  if (!site.switches.empty()) switches_ = std::make_unique<SwitchChooser>(site);
   idle_cpus_.resize(static_cast<std::size_t>(table_.groups()));
   if (table_.all_whole()) return;
   free_.resize(static_cast<std::size_t>(table_.nodes()));
@@ -226,6 +228,8 @@ std::optional<std::vector<NodeRow>> NodeChooser::choose() {
   if (!may_fit()) return std::nullopt;
   if (wish_->first_fit) {
     if (!choose_first()) return std::nullopt;
+  } else if (switches_) {
+    if (!choose_by_switches()) return std::nullopt;
   } else {
     const std::int64_t most = std::min(wish_->max_nodes, std::max(wish_->tasks, wish_->min_nodes));
     if (!choose_runs(fitting_, most) && !choose_without_poorest(most)) return std::nullopt;
@@ -320,6 +324,24 @@ bool NodeChooser::choose_first() {
   return !chosen_.empty();
 }
 
+bool NodeChooser::choose_by_switches() {
+  offers_.clear();
+  fitting_.each([this](std::int64_t node) {
+    const NodeGroup& group = table_.group(table_.group_of(node));
+    const std::int64_t gpus = group.whole ? group.node.gpus : free_of(node).gpus;
+    offers_.push_back({node, cpus_of(node), gpus});
+  });
+  const bool found =
+      switches_->choose({wish_->cpus, wish_->cpus_per_task, wish_->min_nodes, wish_->max_nodes,
+                         wish_->tasks, wish_->gpus > 0, wish_->whole},
+                        offers_);
+  if (!found) return false;
+  chosen_.clear();
+  for (const Offer& taken : switches_->chosen()) chosen_.push_back({taken.node, taken.cpus});
+  // 22.05 may choose more than it may give (_pick_best_nodes, node_scheduler.c).
+  return std::cmp_less_equal(chosen_.size(), wish_->max_nodes);
+}
+
 bool NodeChooser::choose_runs(const NodeSet& nodes, std::int64_t most_nodes) {
   find_runs(nodes);
   chosen_.clear();
@@ -356,12 +378,14 @@ bool NodeChooser::choose_without_poorest(std::int64_t most_nodes) {
   riches_.clear();
   available_.resize(static_cast<std::size_t>(table_.nodes()));
   fitting_.each([this](std::int64_t node) {
-    available_[static_cast<std::size_t>(node)] = cpus_of(node);
-    riches_.push_back({0, node});
+    const std::int64_t cpus = cpus_of(node);
+    available_[static_cast<std::size_t>(node)] = cpus;
+    riches_.push_back({cpus, node});
   });
   keep_chosen();
   for (Riches& riches : riches_) {
-    riches.amount = available_[static_cast<std::size_t>(riches.node)];
+    // Later releases go by what there was before the first attempt.
+    if (!wish_->one_by_one) riches.amount = available_[static_cast<std::size_t>(riches.node)];
     if (wish_->gpus == 0) continue;
     const std::int64_t gpus = free_of(riches.node).gpus;
     riches.amount = wish_->one_by_one ? riches.amount * gpus : riches.amount + gpus;

@@ -9,6 +9,7 @@
 
 #include "nodes/node_types.hpp"
 #include "planning/slurm/node_set.hpp"
+#include "planning/slurm/slurm_switches.hpp"
 
 namespace foretime {
 
@@ -114,7 +115,7 @@ class FreeNodes {
 // jobs end.
 class NodeChooser {
  public:
-  explicit NodeChooser(const FreeNodes& now);
+  NodeChooser(const FreeNodes& now, const SlurmSite& site);
 
   // Begins with what is free now of these nodes.
   void begin(const Wish& wish, const NodeSet& candidates);
@@ -157,6 +158,7 @@ class NodeChooser {
   bool leave_out_all_below(std::int64_t most_nodes);
   void keep_chosen();
   bool choose_first();
+  bool choose_by_switches();
   std::optional<std::vector<NodeRow>> lay_out();
 
   const FreeNodes& now_;
@@ -183,6 +185,8 @@ class NodeChooser {
   std::vector<std::int64_t> available_;
   std::vector<Run> runs_;
   std::vector<Chosen> chosen_;
+  std::unique_ptr<SwitchChooser> switches_;  // none: nodes are chosen by their order
+  std::vector<Offer> offers_;
 };
 
 }  // namespace foretime

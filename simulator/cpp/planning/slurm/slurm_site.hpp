@@ -111,12 +111,19 @@ struct SlurmReservation {
   std::vector<std::int32_t> groups;
 };
 
+// Of topology/tree: a leaf with nodes, or one with others below it.
+struct SlurmSwitch {
+  std::vector<std::int32_t> groups;
+  std::vector<std::int32_t> below;  // by their places
+};
+
 struct SlurmSite {
   SlurmParameters parameters;
   std::pair<int, int> version{26, 5};
   NodeMachine machine;
   std::vector<SlurmPartition> partitions;
   std::vector<SlurmReservation> reservations;
+  std::vector<SlurmSwitch> switches;
   std::shared_ptr<const slurm::PrioritySite> priority;
   std::shared_ptr<const slurm::LimitsSetup> limits;
   bool enforces = false;  // associations, limits or QOS

@@ -42,8 +42,6 @@ def core_refusals(site: SlurmSite) -> Iterator[str]:
                 f"partition {name}: MaxCPUsPerNode={rules.max_cpus_per_node} is not simulated:"
                 " leave it out"
             )
-    if site.switches:
-        yield "switches (topology/tree) are not simulated: leave [switches] out"
     if site.parameters.bf_licenses:
         yield "SchedulerParameters=bf_licenses is not simulated: set it to false"
 
@@ -93,6 +91,12 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
             reservation.start,
             reservation.end,
             sorted(numbers[name] for name in reservation.node_groups),
+        )
+    places = {switch.name: place for place, switch in enumerate(site.switches)}
+    for switch in site.switches:
+        core.add_switch(
+            [numbers[name] for name in switch.node_groups],
+            [places[name] for name in switch.switches],
         )
     return core
 
