@@ -35,6 +35,7 @@ from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
 from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -283,7 +284,12 @@ class Replay:
             order = Order.PRIORITY
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
-        if site_of(self.policy) is not None:
+        site = site_of(self.policy)
+        if isinstance(site, PbsSite):
+            raise InputError(
+                "forecasts do not run a queue forward as PBS schedules yet: leave out the forecasts"
+            )
+        if site is not None:
             return ForecastSettings()  # and the site beside them
         if self.policy.switching is not None:
             raise InputError(
@@ -300,7 +306,7 @@ class Replay:
     def _known_site(self) -> KeptSite | None:
         """Give the site that the scheduler schedules as; ``None`` where there is none."""
         site = site_of(self.policy)
-        if site is None:
+        if not isinstance(site, SlurmSite):
             return None
         kept = KeptSite(GivenSite(site), ForecastSettings().site_interval_s)
         kept.refresh()

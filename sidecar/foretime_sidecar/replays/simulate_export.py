@@ -29,6 +29,7 @@ CSV_COLUMNS = (
     "compression",
     "slack",
     "slurm",
+    "pbs",
     "estimator",
     "metric",
     "unit",
@@ -170,6 +171,7 @@ def describe(case: PolicyCase) -> dict[str, str | int | None]:
         "compression": "reservation-order",
         "slack": None,
         "slurm": None,
+        "pbs": None,
     }
     return {
         "order": case.policy.order_name,

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from foretime_sim.policies.families import FAMILIES, Compression, with_settings
 from foretime_sim.policies.guard import GuardBy, parse_guard
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Correction, EventOrder, Policy, Roles
 from foretime_sim.policies.policy_values import (
     LEARNED,
@@ -208,9 +209,7 @@ def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
         )
     path = (folder or Path()) / said["site"]
     site = read_site(path)
-    if isinstance(site, PbsSite):
-        raise InputError(f"{path}: a site under PBS can't be simulated yet")
-    return Policy(backfill=Slurm(site))
+    return Policy(backfill=Pbs(site) if isinstance(site, PbsSite) else Slurm(site))
 
 
 def _read(readers: _Readers, given: Mapping[str, Any]) -> dict[str, Any]:

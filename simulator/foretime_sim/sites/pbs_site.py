@@ -297,6 +297,10 @@ class PbsSite:
             check_there(f"{where}: parent", parent, groups, "group")
         check_no_circle("resource_group", "parent", parents)
 
+    def __hash__(self) -> int:
+        """Hash what most sites differ in; mappings can't be hashed."""
+        return hash((self.version, self.scheduler, tuple(host.name for host in self.hosts)))
+
     def queue(self, name: str) -> PbsQueue:
         """Give a queue by name.
 

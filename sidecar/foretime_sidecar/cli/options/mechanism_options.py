@@ -29,9 +29,12 @@ class MechanismOptions(OptionGroup):
     )
 
     mechanism: Annotated[
-        Mechanism,
-        typer.Option(help="How t_sched reaches the scheduler. Sets correction and roles."),
-    ] = Mechanism.SLURM_SOFT_LIMIT
+        Mechanism | None,
+        typer.Option(
+            help="How t_sched reaches the scheduler. Sets correction and roles. Default: "
+            "slurm-soft-limit, or pbs-soft-walltime under PBS."
+        ),
+    ] = None
     queue_order: Annotated[
         Literal[OrderName, "dynp"] | None,
         typer.Option(
@@ -66,12 +69,19 @@ class MechanismOptions(OptionGroup):
         typer.Option(help="Keep the sidecar's store and table here, in new folders."),
     ] = None
 
-    def verify(self) -> None:
+    def chosen(self, policy: Policy | None = None) -> Mechanism:
+        """Give the mechanism, by default that of the policy's scheduler."""
+        if self.mechanism is not None:
+            return self.mechanism
+        of_pbs = policy is not None and policy.is_pbs
+        return Mechanism.PBS_SOFT_WALLTIME if of_pbs else Mechanism.SLURM_SOFT_LIMIT
+
+    def verify(self, policy: Policy) -> None:
         """Refuse what does not go together."""
         if self.beside is not None:
             if self.queue_order is not None:
                 raise InputError("--beside is of PBS, --queue-order of Slurm: give one of them")
-            if self.mechanism is not Mechanism.PBS_SOFT_WALLTIME:
+            if self.chosen(policy) is not Mechanism.PBS_SOFT_WALLTIME:
                 raise InputError(
                     f"--beside {self.beside}: estimators run in the place of PBS's hook; give "
                     f"--mechanism {Mechanism.PBS_SOFT_WALLTIME.value}, too"
@@ -83,7 +93,7 @@ class MechanismOptions(OptionGroup):
     @property
     def policy_values(self) -> dict[str, Any]:
         """What the mechanism says of a policy, by the keys of a policy file."""
-        policy = mechanism_policy(self.mechanism, Policy())
+        policy = mechanism_policy(self.chosen(), Policy())
         return {"correction": str(policy.correction), "roles": str(policy.roles)}
 
     def kept_order(self, settings: Path | None) -> QueueOrderSettings | None:

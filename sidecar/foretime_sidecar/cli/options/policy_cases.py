@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.engine.native.slurm_core import core_refusals
+from foretime_sim.engine.site_refusals import site_refusals
 from foretime_sim.policies.families import FAMILIES, Backfill, Slack, has_setting
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import is_switched
@@ -20,8 +20,8 @@ from foretime_sim.scores.policy_comparison import PolicyCase
 
 Values: TypeAlias = Mapping[str, Any]
 _EASY = tuple(name for name, family in FAMILIES.items() if has_setting(family, "depth"))
-SLURM = "slurm"
-"""The backfilling of a site under Slurm."""
+_SITES = "site"
+"""The backfilling of a site: its scheduler's own."""
 _AGEING = (str(Backfill.EASY_SJBF), str(Backfill.EASY_WSPT))
 
 
@@ -69,7 +69,7 @@ class PolicyChoices:
                 named = self._name(name, values, policy, estimator)
                 cases.setdefault((policy, estimator), PolicyCase(named, policy, estimator))
         run = {str(case.policy.backfill) for case in cases.values()}
-        if idle := [name for name in dict.fromkeys(backfills) if name not in run]:
+        if idle := [name for name in dict.fromkeys(backfills) if name not in {*run, _SITES}]:
             raise InputError(
                 f"--backfill {','.join(idle)}: nothing would run so, as dynp is for planning alone;"
                 " leave it out, or name another order, too (--order fcfs,dynp)"
@@ -113,14 +113,14 @@ def runnable_policy(values: Values) -> Policy:
     """
     policy = policy_of(values)
     site = site_of(policy)
-    for refusal in () if site is None else core_refusals(site):
+    for refusal in () if site is None else site_refusals(site):
         raise InputError(f"{values['site']}: {refusal}")
     return policy
 
 
 def _backfill(values: Values) -> str:
     if values.get("site"):
-        return SLURM
+        return _SITES
     return str(values.get("backfill", Backfill.EASY))
 
 

@@ -152,11 +152,11 @@ class OnePolicyOptions(OptionGroup):
     ] = None
 
     scheduler: Annotated[
-        Literal["slurm", "policy"] | None,
+        Literal["slurm", "pbs", "policy"] | None,
         typer.Option(
-            help="slurm: Slurm's own loops, as --site says or at their defaults on one pool of "
-            "processors. policy: what --policy, --order and --backfill say. Default: policy, or "
-            "slurm with --site."
+            help="slurm, pbs: the scheduler's own rules, as --site says or at their defaults on "
+            "one pool of processors. policy: what --policy, --order and --backfill say. Default: "
+            "that of --site, or policy."
         ),
     ] = None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.toml_keys import MOMENT
 from foretime_sim.sites.pbs_limits import PbsLimits
 from foretime_sim.sites.pbs_scheduler import PbsScheduler
@@ -43,18 +42,6 @@ def pbs_summary(site: PbsSite) -> str:
         f"{len(site.share_groups):,} in the fair-share tree",
     ]
     return f"PBS {site.version}: {', '.join(said)}"
-
-
-def pbs_refusals(site: PbsSite) -> list[str]:
-    """Say what of a site a simulation refuses, and what to change in its file."""
-    # The model is loaded only here: the other commands start without it.
-    from foretime_sim.reference.pbs.cycle import PbsCycles
-
-    try:
-        PbsCycles(site, 0)
-    except InputError as error:
-        return [str(error)]
-    return []
 
 
 def _settings(site: PbsSite) -> Table:

@@ -28,7 +28,6 @@ from rich.table import Table
 
 from foretime_sidecar.cli.reports.machine_tables import group_table, partition_table, plain_table
 from foretime_sidecar.cli.reports.pbs_site_report import (
-    pbs_refusals,
     pbs_site_report,
     pbs_summary,
 )
@@ -75,12 +74,10 @@ def not_modelled_lines(site: Site) -> Iterator[str]:
 
 def refusals(site: Site) -> list[str]:
     """Say what of a site a simulation refuses, and what to change in its file."""
-    if isinstance(site, PbsSite):
-        return pbs_refusals(site)
     # The engine is loaded only here: the other commands start without it.
-    from foretime_sim.engine.native.slurm_core import core_refusals
+    from foretime_sim.engine.site_refusals import site_refusals
 
-    return list(core_refusals(site))
+    return site_refusals(site)
 
 
 def refusal_lines(site: Site) -> Iterator[str]:

@@ -13,6 +13,7 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.policy_table import policy_of
@@ -26,6 +27,7 @@ from foretime_sim.policies.slack import Overruns
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
+from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
 from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
@@ -84,9 +86,11 @@ def replay(
     workload, notes = source.read()
     if policy is None:
         workload = without_partitions(workload)
-        policy, assumed = _slurm_by_default(workload)
+        by_default = _pbs_by_default if chosen.scheduler == "pbs" else _slurm_by_default
+        policy, assumed = by_default(workload)
         notes = (*notes, *assumed)
-    policy = mechanism_policy(mechanism.mechanism, policy) if site_of(policy) else policy
+    if site_of(policy) is not None:
+        policy = mechanism_policy(mechanism.chosen(policy), policy)
     task = _task(details, mechanism, learning, policy)
     past, workload, notes = learning.past(source, workload, notes)
     workload, notes = source.first(on_machine_of(policy, workload), notes)
@@ -128,12 +132,12 @@ def _task(
     details: PolicyDetails, mechanism: MechanismOptions, learning: LearningOptions, policy: Policy
 ) -> Replay:
     """Give what is run, as far as the options say it without the log."""
-    mechanism.verify()
+    mechanism.verify(policy)
     accuracy = learning.accuracy()
     return Replay(
         policy=policy,
         scheme=accuracy.scheme,
-        mechanism=mechanism.mechanism,
+        mechanism=mechanism.chosen(policy),
         accuracy=accuracy,
         learned=learning.learned(accuracy.scheme),
         learn=learning.learn is Learn.CONTINUOUSLY,
@@ -151,7 +155,7 @@ def _task(
 def _policy(
     chosen: OnePolicyOptions, details: PolicyDetails, mechanism: MechanismOptions
 ) -> Policy | None:
-    """Give the policy that the options say; ``None`` for Slurm with its defaults.
+    """Give the policy that the options say; ``None`` for a scheduler with its defaults.
 
     The options' values come over the file's, and these over the mechanism's.
     """
@@ -160,13 +164,13 @@ def _policy(
     if chosen.scheduler == "policy" and chosen.site is not None:
         raise InputError("--scheduler policy: --site has a scheduler: leave one of them out")
     if "site" in said:
-        return runnable_policy(said)
-    if chosen.scheduler == "slurm":
+        return _of_scheduler(runnable_policy(said), chosen.scheduler)
+    if chosen.scheduler in ("slurm", "pbs"):
         if not (chosen.policy or chosen.values or details.values or details.reservations):
             return None
         raise InputError(
-            "--scheduler slurm: it goes by a site alone; leave --policy, --order, --backfill and"
-            " their settings out, or give --scheduler policy"
+            f"--scheduler {chosen.scheduler}: it goes by a site alone; leave --policy, --order,"
+            " --backfill and their settings out, or give --scheduler policy"
         )
     values = mechanism.policy_values | said
     if "guard_s" not in values:
@@ -180,6 +184,24 @@ def _policy(
             f" {chosen.policy}, or use foretime simulate"
         )
     return policy
+
+
+def _of_scheduler(policy: Policy, scheduler: str | None) -> Policy:
+    """Give the policy of a site, if its scheduler is the one that is named."""
+    own = "pbs" if policy.is_pbs else "slurm"
+    if scheduler in ("slurm", "pbs") and scheduler != own:
+        raise InputError(f"--scheduler {scheduler}: the site is under {own}: leave the option out")
+    return policy
+
+
+def _pbs_by_default(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
+    """Give PBS with its defaults on one host, and sentences that say so."""
+    if workload.machine is not None:
+        raise InputError("--scheduler pbs: --machine has no hosts of PBS: give --site")
+    pool = PbsHost("pool", {"ncpus": workload.machine_processors})
+    site = PbsSite((pool,), (PbsQueue("workq"),))
+    said = f"{assumptions(site)[0]} Its other settings are PBS's defaults, and the processors are"
+    return Policy(backfill=Pbs(site)), (f"{said} one host: give --site for your own.",)
 
 
 def _slurm_by_default(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
@@ -199,7 +221,8 @@ def _said_of_policy(
     """Say by which policy it was run, for the report."""
     if site_of(policy) is not None:
         file = chosen.site or chosen.policy
-        return {"scheduler": "slurm" if file is None else f"slurm ({file})"}
+        name = "pbs" if policy.is_pbs else "slurm"
+        return {"scheduler": name if file is None else f"{name} ({file})"}
     said = {} if chosen.policy is None else {"policy": chosen.policy}
     said |= {"order": policy.order_name, "backfill": str(policy.backfill)}
     settings = policy.backfill.shown.items()
@@ -222,7 +245,7 @@ def _said_of_run(
     rule = learning.rule or "production"
     return said | {
         "rule": rule if learning.settings is None else str(learning.settings),
-        "mechanism": mechanism.mechanism.value,
+        "mechanism": task.mechanism.value,
         **policy_words(task.policy),
         "learn": learning.learn.value,
         "tables every": mechanism.publish_interval,

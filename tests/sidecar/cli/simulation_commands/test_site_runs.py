@@ -42,6 +42,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "more.toml": SITE.format(more="", nodes=96),
         "preempting.toml": SITE.format(more=PREEMPTING, nodes=64),
         "pbs.toml": PBS,
+        "prime.toml": PBS + "[sched_config]\nbackfill_prime = true\n",
         "policy.toml": 'site = "site.toml"\n',
         "thin.toml": SITE.format(more="", nodes=64) + "MaxCPUsPerNode = 2\n",
         "refused.toml": 'site = "preempting.toml"\n',
@@ -89,6 +90,25 @@ def test_figures_of_a_site_are_written_as_csv(run: Run, tmp_path: Path) -> None:
     }
 
 
+def test_a_site_under_pbs_stands_beside_one_under_slurm(run: Run, tmp_path: Path) -> None:
+    both = ("--site", "pbs.toml,site.toml", "--csv", "figures.csv")
+    assert run("simulate", *MADE, *both)[0] == 0
+    with (tmp_path / "figures.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    told = {(row["policy"], row["backfill"], row["pbs"], row["slurm"]) for row in rows}
+    assert told == {("pbs", "pbs", "23.06.06", ""), ("site", "slurm", "", "26.05")}
+    assert run("simulate", *MADE, "--site", "pbs.toml")[0] == 0
+
+
+def test_a_replay_under_pbs_plans_by_soft_walltime(run: Run) -> None:
+    long_enough = ("--generate", "lublin2003", "--jobs", "600")
+    for options in (("--site", "pbs.toml"), ("--scheduler", "pbs")):
+        code, out, _ = run("replay", *long_enough, *options)
+        assert code == 0
+        assert "Scheduled as by OpenPBS 23.06.06: first submitted first; no top jobs." in out
+        assert "mechanism pbs-soft-walltime" in out
+
+
 @pytest.mark.parametrize(
     ("command", "options", "said"),
     [
@@ -96,7 +116,9 @@ def test_figures_of_a_site_are_written_as_csv(run: Run, tmp_path: Path) -> None:
         ("replay", "--site preempting.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
         ("replay", "--policy refused.toml", "preempting.toml: PreemptType=preempt/partition_prio"),
         ("simulate", "--site thin.toml", "thin.toml: partition main: MaxCPUsPerNode=2 is not sim"),
-        ("simulate", "--site pbs.toml", "pbs.toml: a site under PBS can't be simulated yet"),
+        ("simulate", "--site prime.toml", "prime.toml: sched_config: backfill_prime is not model"),
+        ("replay", "--scheduler slurm --site pbs.toml", "--scheduler slurm: the site is under pbs"),
+        ("replay", "--scheduler pbs --order sjf", "--scheduler pbs: it goes by a site alone; leav"),
         ("simulate", "--policy empty.toml", "empty.toml: site is empty: name a site's file, or le"),
         ("replay", "--scheduler policy --site site.toml", "--scheduler policy: --site has a sched"),
         ("replay", "--policy easy --site site.toml", "order is fcfs: a site's scheduler goes by"),
