@@ -12,7 +12,8 @@ from foretime_sim.policies.pbs import Pbs
 from foretime_sim.reference.pbs.jobs_of_workload import pbs_jobs
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
 from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs_site import PbsServer, PbsSite
+from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,3 +72,33 @@ def test_a_job_that_a_limit_refuses_is_named() -> None:
     workload = workload_on(site, [(0, 4, 10, 10), (1, 4, 10, 10)])
     with pytest.raises(InputError, match="job 2 will never run under this site"):
         simulate(workload, Policy(backfill=Pbs(site)))
+
+
+@pytest.mark.parametrize("fair_share", [False, True])
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("fuzzy_s", [1, 60])
+def test_busy_sites_with_top_jobs_are_scheduled_alike(
+    fuzzy_s: int, depth: int, fair_share: bool
+) -> None:
+    settings = {
+        "strict_ordering": True,
+        "fair_share": fair_share,
+        "unknown_shares": 1,
+        "opt_backfill_fuzzy_s": fuzzy_s,
+    }
+    site = site_of(3, 4, settings, server=PbsServer(backfill_depth=depth))
+    draws = np.random.default_rng(fuzzy_s + depth)
+    jobs = 80
+    rows = np.stack(
+        [
+            draws.integers(0, 12, jobs).cumsum(),
+            draws.integers(1, 9, jobs),
+            draws.integers(1, 300, jobs),
+            draws.integers(100, 400, jobs),
+        ],
+        axis=1,
+    )
+    users = Labels(draws.integers(0, 3, jobs).astype(np.int32), ("ann", "bob", "cid"))
+    workload = workload_on(site, [tuple(row) for row in rows.tolist()], users=users)
+    soft = np.maximum(workload.requested_time * draws.integers(2, 7, jobs) // 6, 1)
+    assert check_same(workload, site, soft).top_jobs
