@@ -11,8 +11,8 @@ Seconds whole_minutes(Seconds time) { return std::max<Seconds>((time + 59) / 60,
 }  // namespace
 
 // What Slurm holds of a job's times: with soft limits the scheduled time is its least time,
-// otherwise it is the time limit.
-void SlurmPlanner::take_limits(JobIndex index) {
+// otherwise it is the time limit. Says whether they are others than before.
+bool SlurmPlanner::take_limits(JobIndex index) {
   const Job& of = job(index);
   SlurmRecord& record = slurm().record(index);
   const Seconds scheduled = of.state == State::kRunning ? of.drain_time : of.backfill_time;
@@ -24,12 +24,15 @@ void SlurmPlanner::take_limits(JobIndex index) {
   } else if (scheduled < of.requested) {
     least = whole_minutes(scheduled);
   }
+  const std::pair before = std::exchange(record.given, {limit, least});
+  if (before == record.given) return false;
   if (record.slurm_partition >= 0) {
     slurm().change_limits(index, limit, least);
   } else {
     record.time_limit = limit;
     record.time_min = least;
   }
+  return true;
 }
 
 void SlurmPlanner::look_again() {
@@ -139,10 +142,7 @@ void SlurmPlanner::has_already(JobIndex index, std::int32_t slurm_partition,
 
 // Also told of where the engine corrects an estimate, of which Slurm knows nothing.
 void SlurmPlanner::changed_running(JobIndex index, Seconds now) {
-  const SlurmRecord& record = slurm().record(index);
-  const std::pair before{record.time_limit, record.time_min};
-  take_limits(index);
-  if (before == std::pair{record.time_limit, record.time_min}) return;
+  if (!take_limits(index)) return;
   state_.clock.changed(now);
   may_start_again(now);
 }

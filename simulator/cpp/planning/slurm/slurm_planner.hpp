@@ -96,7 +96,7 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
 
  private:
   SlurmController& slurm() { return state_.controller; }
-  void take_limits(JobIndex index);
+  bool take_limits(JobIndex index);
   void look_again();
   void may_start_again(Seconds now);
   void tick(Seconds now);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planning/slurm/slurm_nodes.hpp"
@@ -53,8 +54,10 @@ class SlurmRequests {
 // A job record.
 struct SlurmRecord {
   std::int32_t request = 0;
-  Seconds time_limit = 0;     // as Slurm holds it
-  Seconds time_min = 0;       // 0: none
+  Seconds time_limit = 0;  // as Slurm holds it
+  Seconds time_min = 0;    // 0: none
+  // Both as the engine's job has them; backfill may have shortened the limit since.
+  std::pair<Seconds, Seconds> given{0, 0};
   Seconds eligible = kNever;  // since when only the queue holds it; kNever: something else does
   Seconds estimate = kNever;  // backfill's plan of a waiting one
   bool waits = false;         // submitted, and not started

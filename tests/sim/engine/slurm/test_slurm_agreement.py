@@ -238,3 +238,16 @@ def test_the_main_loop_runs_as_a_reservation_ends_though_nobody_waits() -> None:
     site = dataclasses.replace(quiet, reservations=reservations)
     assert check_same(workload, quiet).start_times[1] == 1002
     assert check_same(workload, site).start_times[1] == 1003
+
+
+def test_a_limit_that_backfill_shortened_stays_as_the_engine_corrects_an_estimate() -> None:
+    parameters = SlurmParameters(
+        batch_sched_delay=0, bf_interval=5, bf_resolution=1, epilog=False, over_time_limit_s=60
+    )
+    workload = jobs_of([(0, 1, 1), (10, 1, 73), (88, 1, 1)], nodes=[0, 0, 0])
+    workload = dataclasses.replace(
+        workload,
+        requested_time=np.array([1, 69, 1]),
+        site_jobs=SiteJobs(time_min_s=np.ma.masked_equal([0, 60, 0], 0)),
+    )
+    check_same(workload, SlurmSite(MACHINE, (24, 11), parameters))
