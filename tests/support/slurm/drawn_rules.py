@@ -164,9 +164,13 @@ def ruled_workloads(draw: st.DrawFn, workload: Workload) -> Workload:
     jobs = len(workload)
 
     def names(*known: str, least: int = -1) -> Labels:
-        codes = st.integers(least, len(known) - 1)
-        drawn = draw(st.lists(codes, min_size=jobs, max_size=jobs))
-        return Labels(np.array(drawn, dtype=np.int32), known)
+        """Draw names, the more often the more often they are said; -1: some have none."""
+        distinct = tuple(dict.fromkeys(known))
+        codes = [distinct.index(name) for name in known]
+        drawn = draw(
+            st.lists(st.sampled_from([*range(least, 0), *codes]), min_size=jobs, max_size=jobs)
+        )
+        return Labels(np.array(drawn, dtype=np.int32), distinct)
 
     def column(*values: int) -> np.ma.MaskedArray:
         said = draw(st.lists(st.sampled_from(values), min_size=jobs, max_size=jobs))
