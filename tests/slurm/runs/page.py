@@ -25,27 +25,29 @@ DRAWS = 9
 
 HEAD = """# Slurm and its model side by side
 
-`python -m tests.slurm.runs.page` writes this page from the recorded runs. [How they are made](real_slurm.md#recorded-runs), and
-what the columns mean, stands there.
+`python -m tests.slurm.runs.page` writes this page from the recorded runs.
+[How they are made](real_slurm.md#recorded-runs) stands there.
 """
 
 WHOLE = """## Whole runs
 
-Two live runs of the same jobs differ, since a start that comes a second later changes all that follow; so does the model
-when submissions and ends move by a second. The model is therefore run nine times, each time from the submissions of one
-of the live runs, and a job's start is the mean of the nine.
+Two live runs of the same jobs differ, since a start that comes a second later changes all that
+follow; so does the model when submissions and ends move by a second. The model is therefore run
+nine times, each time from the submissions of one of the live runs, and a job's start is the mean of
+the nine.
 
 - **pairs**: jobs that waited together in all live runs and that all started in one order.
-- **model**: how many of those the model starts in that order; the goal is 97%. **one run** is the mean of the nine runs
-  by themselves. **live**: the same for each live run held against the others (mean).
-- **waits**: mean wait in seconds; live from the shortest to the longest run. It holds if the model's is within that
-  range, or within 5% of its mean.
+- **model**: how many of those the model starts in that order; the goal is 97%. **one run** is the
+  mean of the nine runs by themselves. **live**: the same for each live run held against the others
+  (mean).
+- **waits**: mean wait in seconds; live from the shortest to the longest run. It holds if the
+  model's is within that range, or within 5% of its mean.
 """
 
 DECISIONS = """## Decision by decision
 
-The model is put into the state of the live cluster before each run of a loop, and decides. Runs that start the same
-jobs, starts on the same nodes, and backfill's plans at the same second (2 s).
+The model is put into the state of the live cluster before each run of a loop, and decides. Runs
+that start the same jobs, starts on the same nodes, and backfill's plans at the same second (2 s).
 """
 
 
