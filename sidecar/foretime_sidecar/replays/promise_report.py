@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.wording.numbers import counted, format_count, format_value
+from foretime_sidecar.wording.counts import counted
+from foretime_sidecar.wording.numbers import format_count, format_value
 from foretime_sidecar.wording.table_widths import table_width
 
 _SHOWN = {

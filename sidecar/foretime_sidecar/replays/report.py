@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.numbers import (
     NOTHING,
-    counted,
     format_count,
     format_gain,
     format_value,

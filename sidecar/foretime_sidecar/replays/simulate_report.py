@@ -14,7 +14,8 @@ from rich.text import Text
 
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
 from foretime_sidecar.replays.simulate_export import SimulateResult
-from foretime_sidecar.wording.numbers import counted, format_gain, format_value, gain_text
+from foretime_sidecar.wording.counts import counted
+from foretime_sidecar.wording.numbers import format_gain, format_value, gain_text
 from foretime_sidecar.wording.table_widths import table_width
 
 WIDTH = 132

@@ -33,18 +33,6 @@ def format_count(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) or value >= 100 else f"{value:,.1f}"
 
 
-def counted(count: int, noun: str) -> str:
-    """Write a count of things ("1 cell", "5,671 cells").
-
-    Examples
-    --------
-    >>> from foretime_sidecar.wording.numbers import counted
-    >>> counted(1, "cell"), counted(5671, "cell")
-    ('1 cell', '5,671 cells')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def format_gain(gain: float | None) -> str:
     """Write a gain as a signed percentage; positive is better."""
     if gain is None or math.isnan(gain):

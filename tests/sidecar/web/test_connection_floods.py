@@ -138,6 +138,7 @@ def served(
         # busy machine's slow ones, as often as it looks at most.
         expected = (
             "WARNING forecasts do without the nodes ",
+            "WARNING the site of Slurm was not read, ",
             "WARNING looks at the scheduler are ",
             "WARNING finished jobs are read ",
         )

@@ -27,8 +27,8 @@ LEAST_SHARE = 0.97
 WAIT_TOLERANCE = 0.05
 _SAME_S = 5
 
-Model: TypeAlias = Callable[[Workload, SlurmSite, SiteJobs, int], Int64Array]
-"""Gives each job's start, -1 of a job that never starts; the last is when slurmctld began."""
+Model: TypeAlias = Callable[[Workload, SlurmSite, SiteJobs, RecordedRun], Int64Array]
+"""Gives each job's start, -1 of a job that never starts; loops have the phases of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +119,18 @@ def live_agreement(runs: Sequence[RecordedRun]) -> list[Agreement]:
 
 
 def specification(
-    workload: Workload, site: SlurmSite, site_jobs: SiteJobs, started_at: int
+    workload: Workload, site: SlurmSite, site_jobs: SiteJobs, run: RecordedRun
 ) -> Int64Array:
     """Give the starts of the plain Python specification."""
-    found = simulate_slurm(workload, site, site_jobs, started_at=started_at).start_times
-    return np.array([-1 if at is None else at for at in found], dtype=np.int64)
+    found = simulate_slurm(
+        workload,
+        site,
+        site_jobs,
+        started_at=run.slurmctld_started(site.parameters.bf_interval),
+        backfill_first=run.backfill_first,
+    )
+    starts = [-1 if at is None else at for at in found.start_times]
+    return np.array(starts, dtype=np.int64)
 
 
 # For people ---------------------------------------------------------------------------------------
@@ -222,7 +229,7 @@ def _print_moment(
 
 def _model_of(name: str, run: RecordedRun, model: Model) -> Int64Array:
     workload, site, site_jobs = model_input(CONFIGURATIONS[name], [run])
-    return model(workload, site, site_jobs, run.slurmctld_started(site.parameters.bf_interval))
+    return model(workload, site, site_jobs, run)
 
 
 def main() -> None:

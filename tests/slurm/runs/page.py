@@ -33,8 +33,8 @@ WHOLE = """## Whole runs
 
 Two live runs of the same jobs differ, since a start that comes a second later changes all that
 follow; so does the model when submissions and ends move by a second. The model is therefore run
-nine times, each time from the submissions of one of the live runs, and a job's start is the mean of
-the nine.
+nine times, each time from the submissions of one of the live runs with the phase of its backfill
+loop, and a job's start is the mean of the nine.
 
 - **pairs**: jobs that waited together in all live runs and that all started in one order.
 - **model**: how many of those the model starts in that order; the goal is 97%. **one run** is the
@@ -68,8 +68,7 @@ def model_starts(name: str, runs: Sequence[RecordedRun]) -> list[Int64Array]:
     for draw in range(DRAWS):
         run = moved(runs[draw % len(runs)], draw // len(runs))
         workload, site, site_jobs = model_input(CONFIGURATIONS[name], [run])
-        began = run.slurmctld_started(site.parameters.bf_interval)
-        starts.append(specification(workload, site, site_jobs, began))
+        starts.append(specification(workload, site, site_jobs, run))
     return starts
 
 

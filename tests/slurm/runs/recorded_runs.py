@@ -56,6 +56,11 @@ class RecordedRun:
         started = self.start >= 0
         return (self.start - self.submit)[started]
 
+    @property
+    def backfill_first(self) -> bool:
+        """Whether its backfill cycles come in the first half of a second."""
+        return float(self.outcome["backfill_cycles"][0][0]) % 1 < 0.5
+
     def slurmctld_started(self, bf_interval: int) -> int:
         """Give a second at or before the beginning from which the loops' periods count.
 

@@ -13,7 +13,7 @@ from foretime_sim.campaigns.timing import TimeEstimate, told
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from foretime_sidecar.wording.numbers import counted
+from foretime_sidecar.wording.counts import counted
 
 _LINE_EVERY_S = 30.0
 

@@ -13,7 +13,7 @@ from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
 from rich.table import Table
 
 from foretime_sidecar.cli.reports.whole_tables import print_uncut
-from foretime_sidecar.wording.numbers import counted
+from foretime_sidecar.wording.counts import counted
 
 
 def print_machine(described: BgpMachine) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.numbers import counted
 
 _FIGURES = (
     "accuracy",

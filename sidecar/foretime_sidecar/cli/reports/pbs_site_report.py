@@ -21,7 +21,7 @@ from rich.text import Text
 
 from foretime_sidecar.cli.reports.machine_tables import group_table, plain_table
 from foretime_sidecar.cli.reports.settings_in_words import in_words, said_of
-from foretime_sidecar.wording.numbers import counted
+from foretime_sidecar.wording.counts import counted
 
 
 def pbs_site_report(site: PbsSite) -> Group:

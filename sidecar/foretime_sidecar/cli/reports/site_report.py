@@ -32,7 +32,7 @@ from foretime_sidecar.cli.reports.pbs_site_report import (
     pbs_summary,
 )
 from foretime_sidecar.cli.reports.settings_in_words import in_words, said_of
-from foretime_sidecar.wording.numbers import counted
+from foretime_sidecar.wording.counts import counted
 
 
 def site_report(site: Site) -> Group:

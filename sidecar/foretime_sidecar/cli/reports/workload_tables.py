@@ -11,8 +11,9 @@ from foretime_sim.models.description import QUANTILES, Description, Distribution
 from foretime_sim.workloads.job_log import JobLog
 from rich.table import Table
 
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.numbers import NOTHING, counted
+from foretime_sidecar.wording.numbers import NOTHING
 
 DISTRIBUTIONS = ("size", "runtime_s", "requested_time_s", "accuracy")
 

@@ -34,7 +34,7 @@ from foretime_sidecar.cli.reports.campaign_tables import (
     state_table,
 )
 from foretime_sidecar.cli.reports.whole_tables import print_uncut, print_whole
-from foretime_sidecar.wording.numbers import counted
+from foretime_sidecar.wording.counts import counted
 
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
 

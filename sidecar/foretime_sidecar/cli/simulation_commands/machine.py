@@ -14,7 +14,7 @@ from rich.console import Group
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
 from foretime_sidecar.cli.reports.machine_tables import group_table, partition_table
 from foretime_sidecar.cli.reports.whole_tables import print_uncut
-from foretime_sidecar.wording.numbers import counted
+from foretime_sidecar.wording.counts import counted
 
 
 def machine(

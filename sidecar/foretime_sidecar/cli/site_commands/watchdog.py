@@ -13,8 +13,8 @@ from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.site_settings import site_settings
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.safety.watchdog import WatchdogResult, watch
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.numbers import counted
 
 
 def watchdog(

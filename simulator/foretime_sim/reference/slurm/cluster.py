@@ -44,13 +44,24 @@ class Cluster:
     the second before; in 22.05 it sleeps for a second at a time, and what came in the same second
     is taken to be seen. So the order within a second is: the main loop (24.11 and newer), ends,
     priorities, submissions, the main loop (before, and where ends ask for it at once), the backfill
-    loop. Jobs leave their nodes at once: there is no epilog. Loops take no time.
+    loop. The backfill loop's own clock has any fraction of a second: below a half its cycle has
+    seen little of what else its second brings, and may be told to come before it
+    (``backfill_first``), unless only that makes it due. Jobs leave their nodes at once: there is no
+    epilog. Loops take no time.
     """
 
-    def __init__(self, controller: Controller, started_at: int, patience_s: int) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        started_at: int,
+        patience_s: int,
+        *,
+        backfill_first: bool = False,
+    ) -> None:
         self.controller = controller
         self.parameters = controller.parameters
         self.patience_s = patience_s
+        self.backfill_first = backfill_first
         self.wakes_with_seconds = controller.site.version >= WAKES_WITH_SECONDS_VERSION
         self.to_submit = sorted(controller.jobs, key=lambda job: (job.submit_time, job.index))
         self.last_full = self.last_queued_run = started_at  # of the background thread
@@ -131,6 +142,8 @@ class Cluster:
         controller = self.controller
         if self.wakes_with_seconds:
             self.wake(now)
+        if self.backfill_first and self.next_backfill() <= now:
+            self.run_backfill(now)
         for run in [run for run in controller.running if run.end <= now]:
             controller.finish(run)
             self.happened(now)
@@ -226,6 +239,7 @@ def simulate_slurm(
     priorities: AnyPriorities | None = None,
     limits: AnyLimits | None = None,
     started_at: int | None = None,
+    backfill_first: bool = False,
     patience_s: int | None = None,
 ) -> SlurmSchedule:
     """Schedule a workload as one slurmctld would.
@@ -243,6 +257,8 @@ def simulate_slurm(
     started_at
         When slurmctld began, from which on the loops' periods count; default: the first
         submission. Earlier than that the loops just run.
+    backfill_first
+        A backfill cycle that is due comes before what else happens in its second (`Cluster`).
     patience_s
         How long to wait for a start when nothing else happens any more, before the jobs that wait
         are left; default: some rounds of both loops, a week where there are limits.
@@ -297,7 +313,7 @@ def simulate_slurm(
         epoch,
     )
     controller.now = began
-    cluster = Cluster(controller, began, patience_s)
+    cluster = Cluster(controller, began, patience_s, backfill_first=backfill_first)
     cluster.run()
     return SlurmSchedule(
         tuple(outcome(job) for job in jobs),

@@ -250,3 +250,13 @@ def test_only_one_partition_is_planned_for_a_job_if_so_said() -> None:
     )
     assert starts(site_of(*groups, parts=parts), *jobs)[3] != 30
     assert starts(site_of(*groups, parts=parts, bf_one_resv_per_job=True), *jobs)[3] == 30
+
+
+@pytest.mark.parametrize(("first", "start"), [(False, 60), (True, 90)])
+def test_a_cycle_before_all_else_in_its_second_sees_a_submission_in_the_next(
+    first: bool, start: int
+) -> None:
+    short = Asked(60, 60, 240, tasks=2)
+    workload, site_jobs = workload_of((*head_and_two_behind()[:3], short))
+    found = simulate_slurm(workload, site_of(TEN), site_jobs, backfill_first=first)
+    assert found.jobs[3].start == start
