@@ -56,7 +56,7 @@ class Tally:
         Runs that are not judged: jobs had ended some milliseconds before, and Slurm starts none on
         nodes that complete.
     both, live_only, model_only
-        Starts.
+        Starts; none of runs that came milliseconds after an end.
     same_nodes
         Of ``both``, those on the same nodes.
     plans, same_plans, same_plan_nodes
@@ -222,11 +222,12 @@ class LoopReplay:
             tally.completing += mine != live
         self.ended = [(at, job) for at, job in self.ended if event.at - at < _NODES_FREED_S]
         if mine == live or not just_ended:
-            self._count(event, tally, mine, live)
+            self._count(event, tally, mine, live, nodes_known=not just_ended)
         for index in mine - live:
             self._take_back(self.jobs[index])
         for index in sorted(live):
             self._put_on(self.jobs[index], event.kind)
+            self._date_back(self.jobs[index])
 
     def _next_cycle(self, event: LoopEvent) -> LoopEvent | None:
         later = self.events[self.events.index(event) + 1 :]
@@ -252,10 +253,14 @@ class LoopReplay:
         controller.limits.submitted(job, controller.now)
         controller.limits.started(job, run.allocation.tres, controller.now)
 
-    def _count(self, event: LoopEvent, tally: Tally, mine: set[int], live: set[int]) -> None:
+    def _count(
+        self, event: LoopEvent, tally: Tally, mine: set[int], live: set[int], *, nodes_known: bool
+    ) -> None:
         if mine or live:
             tally.runs += 1
             tally.same_runs += mine == live
+        if not nodes_known:  # where jobs start, and what is planned, hangs on nodes that complete
+            return
         tally.both += len(mine & live)
         tally.live_only += len(live - mine)
         tally.model_only += len(mine - live)
@@ -296,6 +301,16 @@ class LoopReplay:
         job.run = None
         self.controller.limits.submitted(job, self.controller.now)
         self.controller.pending.append(job)
+
+    def _date_back(self, job: Any) -> None:
+        """Let limits count from the start that slurmctld wrote down.
+
+        As a second begins it may take the one before for now, as its clock ticks in milliseconds.
+        """
+        if job.run is not None:
+            late_s = job.run.start - int(self.run.start[job.index])
+            job.run.start -= late_s
+            job.run.limit_end -= late_s
 
     def _put_on(self, job: Any, kind: str) -> None:
         """Let a job run where it ran live."""

@@ -25,19 +25,19 @@ LEAST = {
     ("unlike-nodes", "22.05"): (0.95, 0.94),
     # Backfill of 22.05 plans tasks of an array beyond its %N, the specification does not.
     ("size-and-nice", "22.05"): (0.97, 0.43),
-    ("age-and-size", "22.05"): (0.88, 0.6),
+    ("age-and-size", "22.05"): (0.88, 0.59),
     # The log has no priority of a job that starts just after they were worked out anew.
     ("fair-tree", "22.05"): (0.96, 0.99),
     ("ubccr-micro", "26.05"): (0.97, 1.0),
     # As for unlike-nodes; light nodes are all needed, so a marked one draws jobs to its switch.
-    ("ubccr-micro", "22.05"): (0.91, 0.87),
+    ("ubccr-micro", "22.05"): (0.91, 0.86),
 }
 
 
 @pytest.mark.parametrize(("name", "run"), RUNS, ids=[f"{n} {run.name}" for n, run in RUNS])
 def test_loops_start_and_plan_what_they_did_live(name: str, run: RecordedRun) -> None:
     main, backfill = LoopReplay(name, run, events_of_run(name, run.name)).replay()
-    runs, plans = LEAST.get((name, run.name[:5]), (0.98, 0.99))
+    runs, plans = LEAST.get((name, run.name[:5]), (0.98, 0.995))
     assert main.same_runs >= runs * main.runs, main.differences
     assert backfill.same_runs >= runs * backfill.runs, backfill.differences
     assert backfill.same_plans >= plans * backfill.plans, backfill.differences
