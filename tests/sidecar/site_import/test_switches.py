@@ -132,3 +132,13 @@ def test_a_line_of_topology_conf_that_names_no_switch_is_refused(saved: Path) ->
     (saved / "topology.conf").write_text("SwitchName=a Nodes=n[1-4]\nBlockName=b Nodes=m1\n")
     with pytest.raises(InputError, match=r"topology\.conf:2: 'BlockName=b Nodes=m1' names no"):
         read_folder(saved)
+
+
+def test_slurm_without_switches_prints_none(saved: Path) -> None:
+    (saved / "topology.txt").write_text("")
+    site = imported(saved)  # of topology/tree: their lack is told
+    assert site.switches == ()
+    assert "no output of scontrol show topology" in " ".join(told(site))
+    config = saved / "config.txt"
+    config.write_text(config.read_text().replace("topology/tree", "topology/flat"))
+    assert told(imported(saved)) == []
