@@ -24,12 +24,11 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       all_plans_(all_plans || controller.goes_by_kept_jobs()),
       pass_(pass),
       timed_tests_(controller.site().version >= std::pair{24, 11}),
+      window_end_(round_down(now + parameters_.bf_window)),
       most_records_(static_cast<std::size_t>(parameters_.bf_max_job_test)),
       plans_of_partition_(controller.site().partitions.size(), 0),
       planned_nodes_(controller.table().nodes()),
       looked_at_in_(controller.site().partitions.size(), 0) {
-  const Seconds window_end = round_down(now + parameters_.bf_window);
-  window_end_ = window_end;  // NOLINT(cppcoreguidelines-prefer-member-initializer): goes by others
   space_.begin(round_down(now), window_end_, controller.all_nodes());
 }
 

@@ -116,7 +116,7 @@ class BackfillCycle {
   bool all_plans_;
   Pass& pass_;
   bool timed_tests_;
-  Seconds window_end_ = 0;
+  Seconds window_end_;
   std::size_t most_records_;
   std::vector<End> ends_;
   bool ends_move_ = false;  // the order of ends now is another than that of first ends
