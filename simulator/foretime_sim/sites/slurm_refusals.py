@@ -7,18 +7,13 @@ from collections.abc import Iterator
 from foretime_sim.sites.slurm_site import SlurmSite
 
 _PREEMPTING = ("preempt/qos", "preempt/partition_prio")
+_REMEDY = "Set PreemptMode to OFF to see the site without it"
 
 
-def unmodelled_refusal(site: SlurmSite, *, preemption_modelled: bool = False) -> str | None:
+def unmodelled_refusal(site: SlurmSite) -> str | None:
     """Say why a site can't be simulated, and what to change in its file; ``None``: it can.
 
-    Jobs that Slurm suspends keep their memory and come back: nothing here has that. Who may be
-    requeued or cancelled is worked out by `foretime_sim.reference.slurm.loops.preemption`.
-
-    Parameters
-    ----------
-    preemption_modelled
-        Whether the caller preempts jobs by requeueing and cancelling.
+    Jobs that Slurm suspends, requeues or cancels for others: nothing here has that.
 
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.sites.slurm_refusals import unmodelled_refusal
@@ -32,7 +27,7 @@ def unmodelled_refusal(site: SlurmSite, *, preemption_modelled: bool = False) ->
         if not words.isdisjoint({"SUSPEND", "GANG"}):
             return (
                 f"{where}PreemptMode={mode} is not simulated: jobs that are suspended or"
-                " share CPUs in turn. Set PreemptMode to OFF, or to REQUEUE or CANCEL"
+                f" share CPUs in turn. {_REMEDY}"
             )
     preempts = (
         site.preempt_type.lower() in _PREEMPTING
@@ -43,11 +38,10 @@ def unmodelled_refusal(site: SlurmSite, *, preemption_modelled: bool = False) ->
             or any("WITHIN" in mode.upper() for _, mode in _modes(site))
         )
     )
-    if preempts and not preemption_modelled:
+    if preempts:
         return (
             f"PreemptType={site.preempt_type} with PreemptMode={site.preempt_mode} is not"
-            " simulated: no job is requeued or cancelled for another. Set PreemptMode to OFF to"
-            " see the site without it"
+            f" simulated: no job is requeued or cancelled for another. {_REMEDY}"
         )
     return None
 

@@ -62,9 +62,11 @@ def test_a_site_whose_preemption_is_not_simulated_is_refused(
     assert bool(refusal) == bool(told)
 
 
-def test_requeueing_and_cancelling_is_accepted_from_those_who_model_it() -> None:
-    assert unmodelled_refusal(site(), preemption_modelled=True) is None
-    assert unmodelled_refusal(site(preempt_mode="GANG"), preemption_modelled=True) is not None
+def test_the_remedy_is_one_that_is_taken() -> None:
+    for mode in ("REQUEUE", "CANCEL", "SUSPEND", "GANG"):
+        refusal = unmodelled_refusal(site(preempt_mode=mode)) or ""
+        assert refusal.endswith("Set PreemptMode to OFF to see the site without it")
+    assert unmodelled_refusal(site(preempt_mode="OFF")) is None
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_what_a_simulation_refuses_is_said_and_no_mistake(run: Run, tmp_path: Pa
         assert "A simulation refuses" not in said(command, "OFF")
         refused = said(command, "SUSPEND,GANG")
         assert "A simulation refuses the site as it is:\n  - PreemptMode=SUSPEND,GANG" in refused
-        assert refused.endswith("Set PreemptMode to OFF, or to REQUEUE or CANCEL.\n")
+        assert refused.endswith("Set PreemptMode to OFF to see the site without it.\n")
         assert "with PreemptMode=REQUEUE is not simulated" in said(command, "REQUEUE")
 
 
