@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from foretime_sidecar.cli.application import app
 from foretime_sim.sites.site_file import read_site
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from typer.testing import CliRunner
 
 from tests.slurm.harness.record_site import COMMANDS, use

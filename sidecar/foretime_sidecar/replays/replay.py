@@ -34,8 +34,8 @@ from foretime_sim.policies.site_machine import site_of
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.site_checks import ROOT
-from foretime_sim.sites.slurm_limits import Association
+from foretime_sim.sites.slurm.limits import Association
+from foretime_sim.sites.slurm.site_checks import ROOT
 
 from foretime_sidecar.site_import.columns import header_of, rows_of
 from foretime_sidecar.site_import.quality_of_service import limits_of, names_of, note_limits

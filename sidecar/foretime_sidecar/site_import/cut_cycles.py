@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any, Literal
 
-from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm.parameters import SlurmParameters
 
 from foretime_sidecar.site_import.scheduler_settings import Settings
 

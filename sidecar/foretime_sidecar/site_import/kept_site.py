@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from foretime_estimators.jobs.errors import ForetimeError, InputError, SchedulerError
 from foretime_sim.engine.native.slurm_core import core_refusals
 from foretime_sim.sites.site_file import read_site
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 from foretime_sidecar.clients.slurm.json import configuration_digest, configuration_values
 from foretime_sidecar.site_import.live_output import ask_slurm

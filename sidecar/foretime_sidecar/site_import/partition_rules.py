@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.machine import Machine
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_site import PartitionRules
-from foretime_sim.sites.tres_text import parse_weights
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.site import PartitionRules
+from foretime_sim.sites.slurm.tres_text import parse_weights
 
 from foretime_sidecar.site_import.columns import nothing
 from foretime_sidecar.site_import.quality_of_service import names_of

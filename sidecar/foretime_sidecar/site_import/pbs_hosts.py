@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from foretime_sim.sites.pbs_site import OWN_NAME, PbsHost
+from foretime_sim.sites.pbs.site import OWN_NAME, PbsHost
 
 from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount, parse_whole_number
 from foretime_sidecar.clients.pbs.json_text import read_json

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.pbs_site import PbsQueue, PbsServer
+from foretime_sim.sites.pbs.site import PbsQueue, PbsServer
 
 from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount, parse_whole_number
 from foretime_sidecar.clients.pbs.qmgr_text import QmgrObject

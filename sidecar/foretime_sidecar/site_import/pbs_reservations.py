@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.pbs_site import PbsReservation
+from foretime_sim.sites.pbs.site import PbsReservation
 
 from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount
 from foretime_sidecar.clients.pbs.json import RESERVATIONS_OVER, reservation_values

@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import Any, TypeVar
 
 from foretime_estimators.jobs.errors import ForetimeError, InputError
-from foretime_sim.sites.pbs_site import PbsReservation, PbsSite
-from foretime_sim.sites.pbs_site_file import check_pbs_file
+from foretime_sim.sites.pbs.site import PbsReservation, PbsSite
+from foretime_sim.sites.pbs.site_file import check_pbs_file
 
 from foretime_sidecar.clients.pbs.dedicated_time import parse_dedicated_times
 from foretime_sidecar.clients.pbs.qmgr_text import QmgrObject, parse_qmgr, scheduler_attributes

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.slurm_limits import Limits, Qos
-from foretime_sim.sites.tres_text import parse_tres
+from foretime_sim.sites.slurm.limits import Limits, Qos
+from foretime_sim.sites.slurm.tres_text import parse_tres
 
 from foretime_sidecar.clients.slurm.site import parse_max_time
 from foretime_sidecar.site_import.columns import header_of, nothing, rows_of

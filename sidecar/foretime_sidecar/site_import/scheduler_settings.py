@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.scheduler_words import FLAGS, NUMBERS, with_defaults
-from foretime_sim.sites.site_tables import (
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.scheduler_words import FLAGS, NUMBERS, with_defaults
+from foretime_sim.sites.slurm.site_tables import (
     ENFORCED,
     PREEMPT_PARAMETERS,
     PREEMPT_TYPES,
@@ -18,9 +20,7 @@ from foretime_sim.sites.site_tables import (
     RESET_PERIODS,
     preempt_parameter,
 )
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.tres_text import parse_weights
+from foretime_sim.sites.slurm.tres_text import parse_weights
 
 from foretime_sidecar.clients.slurm.json import parse_parameters
 from foretime_sidecar.wording.durations import parse_duration

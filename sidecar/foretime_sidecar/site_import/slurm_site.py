@@ -10,9 +10,9 @@ from datetime import tzinfo
 
 from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection
-from foretime_sim.sites.site_checks import check_site
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.site_checks import check_site
 
 from foretime_sidecar.clients.cluster import Cluster, ClusterNode
 from foretime_sidecar.clients.slurm.json import configuration_values

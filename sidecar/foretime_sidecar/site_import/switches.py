@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.switches import Switch
 
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.slurm.site import expand_nodes

@@ -6,8 +6,8 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.native.pbs_core import check_pbs_site
 from foretime_sim.engine.native.slurm_core import core_refusals
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 def site_refusals(site: SlurmSite | PbsSite) -> list[str]:
@@ -17,7 +17,7 @@ def site_refusals(site: SlurmSite | PbsSite) -> list[str]:
     --------
     >>> from foretime_sim.engine.site_refusals import site_refusals
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site_refusals(SlurmSite(Machine.flat(64)))
     []
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foretime_sim.policies.backfilling import Backfilling, Place
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.site import PbsSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Pbs(Backfilling):
     --------
     >>> from foretime_sim import Policy, generate, simulate
     >>> from foretime_sim.policies.pbs import Pbs
-    >>> from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+    >>> from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
     >>> from foretime_sim.workloads.resource_requests import with_machine
     >>> hosts = tuple(PbsHost(f"n{number}", {"ncpus": 16}) for number in range(16))
     >>> site = PbsSite(hosts, (PbsQueue("workq"),))

@@ -14,12 +14,12 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.compressed_files import read_text
 from foretime_sim.files.toml_text import parse_toml
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.pbs_site_file import PBS_TABLES, pbs_site_of
-from foretime_sim.sites.pbs_site_text import format_pbs_site
-from foretime_sim.sites.slurm_site import SlurmSite
-from foretime_sim.sites.slurm_site_file import slurm_site_of
-from foretime_sim.sites.slurm_site_text import format_slurm_site
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.pbs.site_file import PBS_TABLES, pbs_site_of
+from foretime_sim.sites.pbs.site_text import format_pbs_site
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.site_file import slurm_site_of
+from foretime_sim.sites.slurm.site_text import format_slurm_site
 
 Site: TypeAlias = SlurmSite | PbsSite
 """A site under either scheduler."""
@@ -116,7 +116,7 @@ def format_site(site: Site, remarks: Mapping[str, str] | None = None) -> str:
     --------
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.sites.site_file import format_site, parse_site
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site = SlurmSite(Machine.flat(64))
     >>> parse_site(format_site(site), source="made") == site
     True

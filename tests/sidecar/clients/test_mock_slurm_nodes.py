@@ -15,7 +15,7 @@ from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.node_request import JobResources
 
 NOW = 1_700_000_000

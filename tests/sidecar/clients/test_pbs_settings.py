@@ -13,7 +13,7 @@ from foretime_sidecar.clients.pbs.qmgr_text import parse_qmgr
 from foretime_sidecar.clients.pbs.resource_group import parse_resource_group, parse_usage
 from foretime_sidecar.clients.pbs.sched_config import parse_sched_config
 from foretime_sidecar.clients.pbs.site_limits import parse_limits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
 
 ASSETS = Path(__file__).parents[2] / "assets/pbs/runs"
 INSTALLED = (ASSETS / "sched_config").read_text()

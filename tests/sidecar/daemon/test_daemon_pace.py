@@ -22,7 +22,7 @@ from foretime_sidecar.site_import.kept_site import KeptSite, SiteFile
 from foretime_sidecar.web.server import Daemon
 from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.site_file import format_site
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from typer.testing import CliRunner
 
 from tests.support.slurm.mock_site import running

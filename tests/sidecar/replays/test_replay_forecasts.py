@@ -28,8 +28,8 @@ from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.forecaster import LEVELS
 from foretime_sim.workloads.labels import Labels

@@ -13,7 +13,7 @@ import pytest
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.site_import.kept_site import KeptSite, LiveSlurm, SiteFile
 from foretime_sidecar.site_import.saved_output import kind_of
-from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
 from foretime_sim.sites.site_file import format_site
 
 Command = Callable[[str], str]

@@ -11,7 +11,7 @@ import pytest
 from foretime_sidecar.site_import.node_names import compressed
 from foretime_sidecar.site_import.saved_output import read_folder
 from foretime_sidecar.site_import.slurm_site import import_site
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 @pytest.fixture

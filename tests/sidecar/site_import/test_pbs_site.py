@@ -13,7 +13,7 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.site_import.pbs_site import import_pbs_site
 from foretime_sidecar.site_import.saved_output import read_folder
-from foretime_sim.sites.pbs_site import PbsReservation, PbsSite, ShareGroup
+from foretime_sim.sites.pbs.site import PbsReservation, PbsSite, ShareGroup
 from foretime_sim.sites.site_file import format_site, parse_site
 from foretime_sim.workloads.site_clock import zone_of
 

@@ -13,10 +13,10 @@ from foretime_sidecar.site_import.saved_output import read_folder
 from foretime_sidecar.site_import.slurm_site import import_site
 from foretime_sim.files.toml_keys import format_time
 from foretime_sim.sites.site_file import format_site, parse_site
-from foretime_sim.sites.slurm_limits import Limits
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.limits import Limits
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 
 RELEASES = ("22.05", "26.05")
 COLUMNS_OF_NEW_ONES = "QOS: the output tells no "

@@ -10,7 +10,7 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.site_import.saved_output import read_folder
 from foretime_sidecar.site_import.slurm_site import import_site
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 # The micro cluster, as tests.slurm.harness.site_clusters has it brought up.
 MICRO = """\

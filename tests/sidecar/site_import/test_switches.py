@@ -11,8 +11,8 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.site_import.saved_output import read_folder
 from foretime_sidecar.site_import.slurm_site import import_site
-from foretime_sim.sites.slurm_site import SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
 from foretime_sim.engine.native.pbs_core import _core_formula
 from foretime_sim.reference.pbs.formula import Formula
-from foretime_sim.sites.pbs_formula import parse_formula
+from foretime_sim.sites.pbs.formula import parse_formula
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsReservation, PbsSite, ShareGroup
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsReservation, PbsSite, ShareGroup
 
 HOSTS = tuple(PbsHost(f"n{at}", {"ncpus": 8, "mem": 2**30}) for at in range(3))
 QUEUES = (PbsQueue("workq"), PbsQueue("short", resources_max={"walltime": 600}))

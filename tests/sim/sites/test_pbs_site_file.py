@@ -8,10 +8,10 @@ import re
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.toml_keys import Key
-from foretime_sim.sites import pbs_tables
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import (
+from foretime_sim.sites.pbs import tables as pbs_tables
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import (
     PbsHost,
     PbsQueue,
     PbsReservation,

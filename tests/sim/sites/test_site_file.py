@@ -10,14 +10,14 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.toml_keys import Key
 from foretime_sim.machines.machine import Machine, SlurmPartition
-from foretime_sim.sites import site_tables
-from foretime_sim.sites.scheduler_words import KEYS as WORDS
 from foretime_sim.sites.site_file import format_site, parse_site, read_site
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm import site_tables
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.scheduler_words import KEYS as WORDS
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 from hypothesis import given
 
 from tests.support.slurm.slurm_sites import attributes, sites

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.machine import Machine
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.site import SlurmSite
 
 TREE = (
     Association("root", default_qos="normal"),

@@ -12,10 +12,10 @@ from foretime_sim import Policy, simulate
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
-from foretime_sim.sites.slurm_limits import Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_refusals import unmodelled_refusal
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.refusals import unmodelled_refusal
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 from tests.support.slurm.slurm_jobs import Asked, workload_of
 

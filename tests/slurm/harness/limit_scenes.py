@@ -11,10 +11,10 @@ from typing import Any
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.limits.limits import Limits
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_limits import Limits as LimitsOfGroup
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.limits import Limits as LimitsOfGroup
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 NODES, CPUS = 12, 64
 NODES_OF_A_SCENE = 6

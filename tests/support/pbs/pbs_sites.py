@@ -7,8 +7,8 @@ from typing import Any
 
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
 
 
 def site_of(

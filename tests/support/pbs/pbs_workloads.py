@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from foretime_sim.sites.pbs_limits import EntityLimits, PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import (
+from foretime_sim.sites.pbs.limits import EntityLimits, PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import (
     PbsHost,
     PbsQueue,
     PbsReservation,

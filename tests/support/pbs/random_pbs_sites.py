@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from foretime_sim.files.durations import MAX_SECONDS
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import (
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import (
     PbsHost,
     PbsQueue,
     PbsReservation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm.parameters import SlurmParameters
 from hypothesis import strategies as st
 
 VERSIONS = st.sampled_from([(22, 5), (24, 5), (24, 11), (25, 11), (26, 5)])

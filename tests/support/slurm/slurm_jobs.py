@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.reservations import NodeReservation
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.site_jobs import SiteJobs

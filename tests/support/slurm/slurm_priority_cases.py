@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 MIB_OF_GIB = 1024
 BY_LINEAGE = (23, 11)

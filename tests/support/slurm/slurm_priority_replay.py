@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from foretime_sim.reference.slurm.priorities.factors import Factors
 from foretime_sim.reference.slurm.priorities.fair_share import Member
 from foretime_sim.reference.slurm.priorities.priorities import Priorities
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 from tests.support.slurm.slurm_priority_record import Record, Sample, cells_of, tres_of
 

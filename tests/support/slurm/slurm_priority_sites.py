@@ -12,15 +12,15 @@ from random import Random
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.priorities.usage import RESET_PERIODS
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_priority_tables import (
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.priority_tables import (
     NO_ASSOCIATION,
     PricedJobTables,
     PriorityTables,
 )
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 FLAGS = (
     "ACCRUE_ALWAYS",

@@ -7,13 +7,13 @@ from typing import Any
 
 from foretime_sim.files.toml_keys import CLOCK, NUMBER, YES_OR_NO, Key
 from foretime_sim.machines.reservations import NodeReservation
-from foretime_sim.sites import site_tables
-from foretime_sim.sites.scheduler_words import FLAGS, NUMBERS
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm import site_tables
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.scheduler_words import FLAGS, NUMBERS
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 from hypothesis import strategies as st
 
 from tests.support.workloads.node_workloads import machines

@@ -13,8 +13,8 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.models.workload_models import WorkloadModel, generate, with_estimates
 from foretime_sim.policies.site_machine import assumptions, that_fit_on_all
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.job_log import JobLog, count_jobs
 from foretime_sim.workloads.workload import Workload
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from foretime_sim.files.toml_keys import MOMENT
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import PbsQueue, PbsServer, PbsSite, ShareGroup
-from foretime_sim.sites.pbs_tables import (
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import PbsQueue, PbsServer, PbsSite, ShareGroup
+from foretime_sim.sites.pbs.tables import (
     LIMIT_KEYS,
     QUEUE_KEYS,
     SCHED_CONFIG_KEYS,

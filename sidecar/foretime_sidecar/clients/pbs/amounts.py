@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites import pbs_amounts
+from foretime_sim.sites.pbs import amounts as pbs_amounts
 
 
 def parse_amount(word: str, where: str) -> int:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.pbs_site import ShareGroup
+from foretime_sim.sites.pbs.site import ShareGroup
 
 _FIELDS = 4
 _USAGE = re.compile(r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*(-?\d+)\s+Usage:\s*(\d+)")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
 
 from foretime_sidecar.clients.pbs.amounts import parse_amount, parse_whole_number
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.sites.pbs_limit_text import parse_entity_limits
-from foretime_sim.sites.pbs_limits import PbsLimits
+from foretime_sim.sites.pbs.limit_text import parse_entity_limits
+from foretime_sim.sites.pbs.limits import PbsLimits
 
 from foretime_sidecar.clients.pbs.amounts import parse_amount
 

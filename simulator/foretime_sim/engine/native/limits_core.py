@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foretime_sim import _core
-from foretime_sim.sites.slurm_limit_tables import LimitTables, limit_tables
-from foretime_sim.sites.slurm_reason_codes import reason_word
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.limit_tables import LimitTables, limit_tables
+from foretime_sim.sites.slurm.reason_codes import reason_word
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class JobNumbers:
     --------
     >>> from foretime_sim.engine.native.limits_core import JobNumbers
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_limit_tables import limit_tables
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.limit_tables import limit_tables
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> numbers = JobNumbers(limit_tables(SlurmSite(Machine.flat(64))))
     >>> row = numbers.row(
     ...     0, user=None, account=None, qos=None, slurm_partitions=("all",), time_limit_s=90,
@@ -153,7 +153,7 @@ class NativeLimits:
     --------
     >>> from foretime_sim.engine.native.limits_core import NativeLimits
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> limits = NativeLimits(SlurmSite(Machine.flat(64), licenses={"matlab": 1}), now=0)
     >>> limits.numbers.tables.licenses
     (1,)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from foretime_sim.reference.pbs.job import PbsJob
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.site import PbsSite
 
 _ALWAYS = {"cput", "walltime", "min_walltime", "max_walltime"}
 

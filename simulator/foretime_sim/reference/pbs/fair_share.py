@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from foretime_sim.reference.pbs.formula import Formula
 from foretime_sim.reference.pbs.job import PbsJob
-from foretime_sim.sites.pbs_formula import parse_formula
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import ShareGroup
+from foretime_sim.sites.pbs.formula import parse_formula
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import ShareGroup
 
 LEAST_USAGE = 1.0
 """Usage never decays below it (FAIRSHARE_MIN_USAGE)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from foretime_sim.sites.pbs_formula import FormulaNode
+from foretime_sim.sites.pbs.formula import FormulaNode
 
 
 class Formula:
@@ -13,7 +13,7 @@ class Formula:
     Examples
     --------
     >>> from foretime_sim.reference.pbs.formula import Formula
-    >>> from foretime_sim.sites.pbs_formula import parse_formula
+    >>> from foretime_sim.sites.pbs.formula import parse_formula
     >>> Formula(parse_formula("10 * ncpus + queue_priority")).value({"ncpus": 4})
     40.0
     """

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from foretime_sim.reference.pbs.calendar import Calendar, EventKind, Placement
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
-from foretime_sim.sites.pbs_scheduler import SortKeys
-from foretime_sim.sites.pbs_site import PbsHost
+from foretime_sim.sites.pbs.scheduler import SortKeys
+from foretime_sim.sites.pbs.site import PbsHost
 
 Amounts = dict[str, dict[str, int]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from foretime_estimators.arrays import Int64Array
 
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
-from foretime_sim.sites.pbs_site import PbsQueue, PbsSite
+from foretime_sim.sites.pbs.site import PbsQueue, PbsSite
 from foretime_sim.workloads.node_request import Request
 from foretime_sim.workloads.resource_requests import fit_requests
 from foretime_sim.workloads.workload import Workload

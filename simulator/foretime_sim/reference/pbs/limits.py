@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from foretime_sim.reference.pbs.calendar import Calendar, EventKind
 from foretime_sim.reference.pbs.job import PbsJob
-from foretime_sim.sites.pbs_limits import EntityLimits, PbsLimits
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.limits import EntityLimits, PbsLimits
+from foretime_sim.sites.pbs.site import PbsSite
 
 _JOBS = "jobs"
 Key = tuple[str, str, str]

@@ -8,8 +8,8 @@ from itertools import groupby
 
 from foretime_sim.reference.pbs.fair_share import FairShare
 from foretime_sim.reference.pbs.job import PbsJob
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import PbsQueue
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import PbsQueue
 
 
 class QueueOrder:

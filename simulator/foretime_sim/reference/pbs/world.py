@@ -9,7 +9,7 @@ from foretime_sim.reference.pbs.calendar import Calendar, Event, EventKind, Plac
 from foretime_sim.reference.pbs.hosts import Hosts
 from foretime_sim.reference.pbs.job import PbsJob
 from foretime_sim.reference.pbs.limits import Counts
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.site import PbsSite
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJob
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings

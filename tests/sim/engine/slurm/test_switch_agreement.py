@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_site import SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

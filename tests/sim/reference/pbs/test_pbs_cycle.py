@@ -8,8 +8,8 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.reference.pbs.job import Chunk
 from foretime_sim.reference.pbs.run import run_pbs
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_site import PbsQueue, PbsReservation, PbsServer
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.site import PbsQueue, PbsReservation, PbsServer
 
 from tests.support.pbs.pbs_sites import job, site_of, starts
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from foretime_sim.reference.pbs.fair_share import FairShare
 from foretime_sim.reference.pbs.run import run_pbs
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import PbsServer, ShareGroup
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import PbsServer, ShareGroup
 
 from tests.support.pbs.pbs_sites import job, site_of
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_site import PbsQueue, PbsServer, PbsSite, ShareGroup
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.site import PbsQueue, PbsServer, PbsSite, ShareGroup
 from hypothesis import given
 from hypothesis import strategies as st
 

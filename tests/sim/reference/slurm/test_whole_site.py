@@ -7,9 +7,9 @@ import dataclasses
 from foretime_sim.machines.machine import NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 from tests.support.slurm.slurm_jobs import Asked, site_of, workload_of
 

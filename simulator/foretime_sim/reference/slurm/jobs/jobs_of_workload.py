@@ -11,7 +11,7 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.admission import After
 from foretime_sim.reference.slurm.jobs.job import SlurmJob
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import fit_request
 from foretime_sim.workloads.resource_requests import job_resources

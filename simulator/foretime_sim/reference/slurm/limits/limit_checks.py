@@ -16,10 +16,10 @@ from foretime_sim.reference.slurm.limits.limit_counts import (
     Group,
     QosGroup,
 )
-from foretime_sim.sites import slurm_reasons
-from foretime_sim.sites.slurm_limits import Limits, Tres
-from foretime_sim.sites.slurm_reasons import TresLimit, in_slurms_order, word
-from foretime_sim.sites.slurm_releases import RUN_MINUTES_PER_USER_SINCE
+from foretime_sim.sites.slurm import reasons
+from foretime_sim.sites.slurm.limits import Limits, Tres
+from foretime_sim.sites.slurm.reasons import TresLimit, in_slurms_order, word
+from foretime_sim.sites.slurm.releases import RUN_MINUTES_PER_USER_SINCE
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ def why_not_considered(case: PolicyCase) -> str | None:
             and not imposed.has("grp_jobs")
             and counts.jobs >= limits.grp_jobs
         ):
-            return slurm_reasons.ASSOC_GROUP_JOBS
+            return reasons.ASSOC_GROUP_JOBS
         if limits.grp_wall_s is not None and not imposed.has("grp_wall_s"):
             used, most = int(group.used_wall_s / 60.0), limits.grp_wall_s // 60
             if used >= most or (case.safe and used + case.weighed(case.minutes) > most):
-                return slurm_reasons.ASSOC_GROUP_WALL
+                return reasons.ASSOC_GROUP_WALL
         if level:
             continue
         if (
@@ -119,13 +119,13 @@ def why_not_considered(case: PolicyCase) -> str | None:
             and not imposed.has("max_jobs_per_account")
             and counts.jobs >= limits.max_jobs
         ):
-            return slurm_reasons.ASSOC_JOBS
+            return reasons.ASSOC_JOBS
         if (
             limits.max_wall_s is not None
             and not imposed.has("max_wall_s")
             and case.weighed(case.minutes) > limits.max_wall_s // 60
         ):
-            return slurm_reasons.ASSOC_WALL
+            return reasons.ASSOC_WALL
     return None
 
 
@@ -133,25 +133,25 @@ def _qos_before_nodes(case: PolicyCase, qos: QosGroup, imposed: Imposed) -> str 
     limits = qos.limits
     minutes = case.minutes
     if imposed.takes(limits, "grp_jobs") and qos.counts.jobs >= _count(limits.grp_jobs):
-        return slurm_reasons.QOS_GROUP_JOBS
+        return reasons.QOS_GROUP_JOBS
     if imposed.takes(limits, "grp_wall_s"):
         minutes = case.weighed(minutes)
         used, most = int(qos.used_wall_s / 60.0), _count(limits.grp_wall_s) // 60
         if used >= most or (case.safe and used + minutes > most):
-            return slurm_reasons.QOS_GROUP_WALL
+            return reasons.QOS_GROUP_WALL
     account = case.line[0].account
     if imposed.takes(limits, "max_jobs_per_account") and qos.of_account(account).jobs >= _count(
         limits.max_jobs_per_account
     ):
-        return slurm_reasons.QOS_ACCOUNT_JOBS
+        return reasons.QOS_ACCOUNT_JOBS
     if imposed.takes(limits, "max_jobs") and qos.of_user(case.user).jobs >= _count(limits.max_jobs):
-        return slurm_reasons.QOS_USER_JOBS
+        return reasons.QOS_USER_JOBS
     # After GrpWall of the same QOS, Slurm weighs the same minutes a second time.
     if (
         imposed.takes(limits, "max_wall_s")
         and case.weighed(minutes) > _count(limits.max_wall_s) // 60
     ):
-        return slurm_reasons.QOS_WALL
+        return reasons.QOS_WALL
     return None
 
 

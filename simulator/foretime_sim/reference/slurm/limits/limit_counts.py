@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from foretime_sim.sites.slurm_inherited_limits import InheritedAssociation
-from foretime_sim.sites.slurm_limits import Limits, Qos
+from foretime_sim.sites.slurm.inherited_limits import InheritedAssociation
+from foretime_sim.sites.slurm.limits import Limits, Qos
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Group:
     Examples
     --------
     >>> from foretime_sim.reference.slurm.limits.limit_counts import Group
-    >>> from foretime_sim.sites.slurm_limits import Limits
+    >>> from foretime_sim.sites.slurm.limits import Limits
     >>> Group(Limits(grp_jobs=2)).counts.jobs
     0
     """
@@ -121,7 +121,7 @@ class QosGroup(Group):
     Examples
     --------
     >>> from foretime_sim.reference.slurm.limits.limit_counts import QosGroup
-    >>> from foretime_sim.sites.slurm_limits import Limits, Qos
+    >>> from foretime_sim.sites.slurm.limits import Limits, Qos
     >>> QosGroup(Limits(), qos=Qos("normal")).of_user("ann").jobs
     0
     """
@@ -153,8 +153,8 @@ class AssociationGroup(Group):
     Examples
     --------
     >>> from foretime_sim.reference.slurm.limits.limit_counts import AssociationGroup
-    >>> from foretime_sim.sites.slurm_inherited_limits import inherited_associations
-    >>> from foretime_sim.sites.slurm_limits import Association
+    >>> from foretime_sim.sites.slurm.inherited_limits import inherited_associations
+    >>> from foretime_sim.sites.slurm.limits import Association
     >>> (physics,) = inherited_associations((Association("physics"),))
     >>> AssociationGroup(physics.limits, association=physics).account
     'physics'

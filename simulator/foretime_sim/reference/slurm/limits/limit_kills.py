@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from foretime_sim.reference.slurm.limits.limit_checks import Imposed, PolicyCase
 from foretime_sim.reference.slurm.limits.limit_counts import Group
-from foretime_sim.sites.slurm_limits import Tres
+from foretime_sim.sites.slurm.limits import Tres
 
 
 def is_killed(case: PolicyCase, tres: Tres, ran: int) -> bool:

@@ -15,10 +15,10 @@ from foretime_sim.reference.slurm.limits.limit_checks import (
     weighed_limits,
 )
 from foretime_sim.reference.slurm.limits.limit_counts import AssociationGroup, QosGroup
-from foretime_sim.sites import slurm_reasons
-from foretime_sim.sites.slurm_limits import Tres
-from foretime_sim.sites.slurm_reasons import TresLimit, in_slurms_order, word
-from foretime_sim.sites.slurm_releases import (
+from foretime_sim.sites.slurm import reasons
+from foretime_sim.sites.slurm.limits import Tres
+from foretime_sim.sites.slurm.reasons import TresLimit, in_slurms_order, word
+from foretime_sim.sites.slurm.releases import (
     RUN_MINUTES_PER_USER_SINCE,
     USER_AND_GROUP_APART_SINCE,
 )
@@ -62,15 +62,15 @@ def _why_qos_refuses(
     if imposed.takes(limits, "grp_submit_jobs") and qos.counts.submitted + jobs > (
         limits.grp_submit_jobs or 0
     ):
-        return slurm_reasons.QOS_GROUP_SUBMITTED
+        return reasons.QOS_GROUP_SUBMITTED
     if strict:
         reason = _too_long_for_qos(case, qos, tres, imposed)
         if reason:
             return reason
     # Without DenyOnLimit, too, the limits of a QOS on times hide those of associations.
     for name, told in (
-        ("max_wall_s", slurm_reasons.QOS_WALL),
-        ("grp_wall_s", slurm_reasons.QOS_GROUP_WALL),
+        ("max_wall_s", reasons.QOS_WALL),
+        ("grp_wall_s", reasons.QOS_GROUP_WALL),
     ):
         if imposed.takes(limits, name) and strict and case.minutes > getattr(limits, name) // 60:
             return told
@@ -87,11 +87,11 @@ def _why_qos_refuses(
     if imposed.takes(limits, "max_submit_jobs_per_account"):
         submitted = qos.of_account(account).submitted + jobs
         if submitted > (limits.max_submit_jobs_per_account or 0):
-            return slurm_reasons.QOS_ACCOUNT_SUBMITTED
+            return reasons.QOS_ACCOUNT_SUBMITTED
     if imposed.takes(limits, "max_submit_jobs") and qos.of_user(case.user).submitted + jobs > (
         limits.max_submit_jobs or 0
     ):
-        return slurm_reasons.QOS_USER_SUBMITTED
+        return reasons.QOS_USER_SUBMITTED
     if strict:
         return qos_job_limit(
             "min_tres_per_job", limits.min_tres_per_job, tres, 0, True, TresLimit.QOS_LEAST, imposed
@@ -176,7 +176,7 @@ def _why_association_refuses(
         and not imposed.has("grp_submit_jobs")
         and submitted > limits.grp_submit_jobs
     ):
-        return slurm_reasons.ASSOC_GROUP_SUBMITTED
+        return reasons.ASSOC_GROUP_SUBMITTED
     if strict:
         # The nearest association with a limit of minutes hides those above it, as a QOS does.
         reason = _too_long(
@@ -189,7 +189,7 @@ def _why_association_refuses(
         if reason:
             return reason
         if imposed.takes(limits, "grp_wall_s") and case.minutes > (limits.grp_wall_s or 0) // 60:
-            return slurm_reasons.ASSOC_GROUP_WALL
+            return reasons.ASSOC_GROUP_WALL
     if level:
         return None
     if strict:
@@ -205,7 +205,7 @@ def _why_association_refuses(
             return reason
     hidden = imposed.has("max_submit_jobs") or imposed.has("max_submit_jobs_per_account")
     if limits.max_submit_jobs is not None and not hidden and submitted > limits.max_submit_jobs:
-        return slurm_reasons.ASSOC_SUBMITTED
+        return reasons.ASSOC_SUBMITTED
     if strict:
         reason = _too_long(
             "max_tres_mins_per_job", limits.max_tres_mins_per_job, case, tres,
@@ -214,5 +214,5 @@ def _why_association_refuses(
         if reason:
             return reason
         if imposed.takes(limits, "max_wall_s") and case.minutes > (limits.max_wall_s or 0) // 60:
-            return slurm_reasons.ASSOC_WALL
+            return reasons.ASSOC_WALL
     return None

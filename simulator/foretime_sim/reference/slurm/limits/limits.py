@@ -16,10 +16,10 @@ from foretime_sim.reference.slurm.limits.limit_counts import AssociationGroup, G
 from foretime_sim.reference.slurm.limits.limited_job import LimitedJob
 from foretime_sim.reference.slurm.limits.run_minutes import ChargedJob, RunMinutes
 from foretime_sim.reference.slurm.limits.slurm_partition_limits import PartitionLimits
-from foretime_sim.sites import slurm_reasons
-from foretime_sim.sites.slurm_inherited_limits import AccountsOfJobs, inherited_associations
-from foretime_sim.sites.slurm_limit_tables import check_partition_qos
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm import reasons
+from foretime_sim.sites.slurm.inherited_limits import AccountsOfJobs, inherited_associations
+from foretime_sim.sites.slurm.limit_tables import check_partition_qos
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Limits:
     >>> from types import SimpleNamespace
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.reference.slurm.limits.limits import Limits
-    >>> from foretime_sim.sites.slurm_limits import Association, Qos
-    >>> from foretime_sim.sites.slurm_limits import Limits as Those
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.limits import Association, Qos
+    >>> from foretime_sim.sites.slurm.limits import Limits as Those
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site = SlurmSite(
     ...     Machine.flat(8),
     ...     qos={"normal": Qos("normal", limits=Those(max_jobs=1))},
@@ -126,17 +126,17 @@ class Limits:
         """
         line = self._line(job)
         if not line and self._associations_count:
-            return slurm_reasons.BAD_ACCOUNT
+            return reasons.BAD_ACCOUNT
         qos = self._own_qos(job, line)
         if qos is None and self._qos and (self._qos_counts or job.qos is not None):
-            return slurm_reasons.BAD_QOS
+            return reasons.BAD_QOS
         if (
             qos
             and self._qos_counts
             and line
             and qos.qos.name not in line[0].association.allowed_qos
         ):
-            return slurm_reasons.BAD_QOS
+            return reasons.BAD_QOS
         reason = self._partitions.why_refused(
             job.slurm_partitions,
             _minutes(job.time_limit_s),
@@ -148,7 +148,7 @@ class Limits:
             return reason
         for license_name, count in job.licenses.items():
             if count > self._site.licenses.get(license_name, 0):
-                return slurm_reasons.BAD_LICENSE
+                return reasons.BAD_LICENSE
         if not self._limits_count:
             return None
         for slurm_partition in job.slurm_partitions:
@@ -175,7 +175,7 @@ class Limits:
         """
         del now
         if self.array_is_full(job):
-            return slurm_reasons.ARRAY_THROTTLE
+            return reasons.ARRAY_THROTTLE
         name = _where(job)
         line = self._line(job)
         own = self._own_qos(job, line)
@@ -229,7 +229,7 @@ class Limits:
         """Give ``Licenses`` for a job whose licenses are not free now (``license_job_test``)."""
         for name, count in job.licenses.items():
             if count > self._site.licenses.get(name, 0) - self._in_use.get(name, 0):
-                return slurm_reasons.LICENSES
+                return reasons.LICENSES
         return None
 
     def array_is_full(self, job: LimitedJob) -> bool:
@@ -429,10 +429,10 @@ _KINDS = (
     "cpu", "mem", "energy", "node", "billing", "vmem", "gres/gpu", "license/any", "bb/any",
 )  # fmt: skip
 _POLICY_WORDS = frozenset(
-    {slurm_reasons.word(limit, kind) for limit in slurm_reasons.TresLimit for kind in _KINDS}
+    {reasons.word(limit, kind) for limit in reasons.TresLimit for kind in _KINDS}
     | {
-        slurm_reasons.ASSOC_GROUP_JOBS, slurm_reasons.ASSOC_GROUP_WALL, slurm_reasons.ASSOC_JOBS,
-        slurm_reasons.ASSOC_WALL, slurm_reasons.QOS_ACCOUNT_JOBS, slurm_reasons.QOS_GROUP_JOBS,
-        slurm_reasons.QOS_GROUP_WALL, slurm_reasons.QOS_USER_JOBS, slurm_reasons.QOS_WALL,
+        reasons.ASSOC_GROUP_JOBS, reasons.ASSOC_GROUP_WALL, reasons.ASSOC_JOBS,
+        reasons.ASSOC_WALL, reasons.QOS_ACCOUNT_JOBS, reasons.QOS_GROUP_JOBS,
+        reasons.QOS_GROUP_WALL, reasons.QOS_USER_JOBS, reasons.QOS_WALL,
     }
 )  # fmt: skip

@@ -18,7 +18,7 @@ from foretime_sim.reference.slurm.limits.limit_counts import (
     Group,
     QosGroup,
 )
-from foretime_sim.sites.slurm_priority import SlurmPriority
+from foretime_sim.sites.slurm.priority import SlurmPriority
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RunMinutes:
     Examples
     --------
     >>> from foretime_sim.reference.slurm.limits.run_minutes import RunMinutes
-    >>> from foretime_sim.sites.slurm_priority import SlurmPriority
+    >>> from foretime_sim.sites.slurm.priority import SlurmPriority
     >>> RunMinutes(SlurmPriority(), now=0).last_look
     0
     """

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from foretime_sim.machines.machine import SlurmPartition
-from foretime_sim.sites import slurm_reasons
-from foretime_sim.sites.slurm_limits import Qos, Tres
-from foretime_sim.sites.slurm_releases import ACCOUNTS_BELOW_SINCE
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm import reasons
+from foretime_sim.sites.slurm.limits import Qos, Tres
+from foretime_sim.sites.slurm.releases import ACCOUNTS_BELOW_SINCE
+from foretime_sim.sites.slurm.site import SlurmSite
 
 Accounts: TypeAlias = tuple[str, ...]
 """A job's account and those above it, its own first; empty: it has no association."""
 
 _REASONS = {
-    slurm_reasons.BAD_TIME_LIMIT: slurm_reasons.PARTITION_TIME,
-    slurm_reasons.BAD_NODE_COUNT: slurm_reasons.PARTITION_NODES,
+    reasons.BAD_TIME_LIMIT: reasons.PARTITION_TIME,
+    reasons.BAD_NODE_COUNT: reasons.PARTITION_NODES,
 }
 
 
@@ -32,7 +32,7 @@ class PartitionLimits:
     --------
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.reference.slurm.limits.slurm_partition_limits import PartitionLimits
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> PartitionLimits(SlurmSite(Machine.flat(4))).why_not_considered(
     ...     "all", 10, {"cpu": 1, "node": 1}, None, ()
     ... ) is None
@@ -69,7 +69,7 @@ class PartitionLimits:
             if self._site.rules_of(name).state in ("UP", "DOWN")
         ]  # fmt: skip
         if not open_ones:
-            return slurm_reasons.PARTITION_CLOSED
+            return reasons.PARTITION_CLOSED
         if not self._enforced:
             return None
         found = [self._why_not(name, minutes, tres, qos, accounts) for name in open_ones]
@@ -84,22 +84,22 @@ class PartitionLimits:
         """Give the reason of a job that its partition keeps waiting (``job_limits_check``)."""
         reason = self._why_not(slurm_partition, minutes, tres, qos, accounts)
         if reason is not None:
-            return _REASONS.get(reason, slurm_reasons.PARTITION_CONFIG)
+            return _REASONS.get(reason, reasons.PARTITION_CONFIG)
         state = self._site.rules_of(slurm_partition).state
         if state == "DOWN":
-            return slurm_reasons.PARTITION_DOWN
-        return slurm_reasons.PARTITION_INACTIVE if state == "INACTIVE" else None
+            return reasons.PARTITION_DOWN
+        return reasons.PARTITION_INACTIVE if state == "INACTIVE" else None
 
     def why_not_allowed(
         self, slurm_partition: str, qos: Qos | None, accounts: Accounts
     ) -> str | None:
         """Give the reason of a job whose QOS or account the partition doesn't take."""
         if self._qos_denied(slurm_partition, qos):
-            return slurm_reasons.QOS_NOT_ALLOWED
+            return reasons.QOS_NOT_ALLOWED
         if self._account_denied(slurm_partition, accounts):
             # Newer ones leave the reason that the job had since its submission.
             old = self._site.version < ACCOUNTS_BELOW_SINCE
-            return slurm_reasons.ACCOUNT_NOT_ALLOWED if old else slurm_reasons.PARTITION_CONFIG
+            return reasons.ACCOUNT_NOT_ALLOWED if old else reasons.PARTITION_CONFIG
         return None
 
     def why_too_many_nodes(self, slurm_partition: str, nodes: int, qos: Qos | None) -> str | None:
@@ -107,7 +107,7 @@ class PartitionLimits:
         most = self._partition(slurm_partition).max_nodes
         if most is None or nodes <= most or (qos and "PartitionMaxNodes" in qos.flags):
             return None
-        return slurm_reasons.PARTITION_NODES
+        return reasons.PARTITION_NODES
 
     def _why_not(
         self, name: str, minutes: int, tres: Tres, qos: Qos | None, accounts: Accounts
@@ -118,28 +118,28 @@ class PartitionLimits:
         if rules.state in ("UP", "DRAIN"):
             per_node = rules.max_cpus_per_node
             if cpus > self._cpus[name] or (per_node and cpus > per_node * self._nodes[name]):
-                return slurm_reasons.TOO_MANY_CPUS
+                return reasons.TOO_MANY_CPUS
             if nodes > self._nodes[name]:
-                return slurm_reasons.BAD_NODE_COUNT
+                return reasons.BAD_NODE_COUNT
             if nodes < rules.min_nodes and "PartitionMinNodes" not in flags:
-                return slurm_reasons.BAD_NODE_COUNT
+                return reasons.BAD_NODE_COUNT
             if (
                 found.max_nodes is not None
                 and nodes > found.max_nodes
                 and "PartitionMaxNodes" not in flags
             ):
-                return slurm_reasons.BAD_NODE_COUNT
+                return reasons.BAD_NODE_COUNT
             if (
                 found.max_time_s is not None
                 and minutes > found.max_time_s // 60
                 and "PartitionTimeLimit" not in flags
             ):
-                return slurm_reasons.BAD_TIME_LIMIT
+                return reasons.BAD_TIME_LIMIT
         if not self._enforced:
             return None
         if self._qos_denied(name, qos):
-            return slurm_reasons.BAD_QOS
-        return slurm_reasons.BAD_ACCOUNT if self._account_denied(name, accounts) else None
+            return reasons.BAD_QOS
+        return reasons.BAD_ACCOUNT if self._account_denied(name, accounts) else None
 
     def _qos_denied(self, name: str, qos: Qos | None) -> bool:
         rules = self._site.rules_of(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from foretime_sim.sites.slurm_switches import Switch, levels_of
+from foretime_sim.sites.slurm.switches import Switch, levels_of
 
 UNREACHABLE = 2**32 - 1
 """Distance of switches without a way from one to the other (`INFINITE`)."""
@@ -29,7 +29,7 @@ class SwitchTree:
     Examples
     --------
     >>> from foretime_sim.reference.slurm.nodes.switch_tree import SwitchTree
-    >>> from foretime_sim.sites.slurm_switches import Switch
+    >>> from foretime_sim.sites.slurm.switches import Switch
     >>> top = Switch("top", switches=("a", "b"))
     >>> groups = {"old": frozenset({0, 1}), "new": frozenset({2})}
     >>> tree = SwitchTree.of((Switch("a", ("old",)), Switch("b", ("new",)), top), groups)

@@ -46,8 +46,8 @@ class EpochPriorities:
     >>> from foretime_sim.reference.slurm.priorities.epoch_priorities import EpochPriorities
     >>> from foretime_sim.reference.slurm.jobs.job import SlurmJob
     >>> from foretime_sim.reference.slurm.priorities.priorities import Priorities
-    >>> from foretime_sim.sites.slurm_priority import SlurmPriority
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.priority import SlurmPriority
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> from foretime_sim.workloads.node_request import Request
     >>> site = SlurmSite(Machine.flat(4), priority=SlurmPriority(weight_partition=1000))
     >>> priorities = EpochPriorities(Priorities(site, 1_000_000_000), 1_000_000_000)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from foretime_sim.reference.slurm.jobs.billing import billing, kinds_in_order
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.site import SlurmSite
 
 _UINT32 = 0xFFFFFFFF
 

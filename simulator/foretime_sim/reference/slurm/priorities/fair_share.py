@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_limits import Association
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.limits import Association
+from foretime_sim.sites.slurm.site import SlurmSite
 
 _NO_VAL = np.longdouble(0xFFFFFFFE)
 _UNSET_LEVEL_SHARES = 0xFFFFFFFE
@@ -84,8 +84,8 @@ class FairShare:
     --------
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.reference.slurm.priorities.fair_share import FairShare
-    >>> from foretime_sim.sites.slurm_limits import Association
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.limits import Association
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> tree = (Association("root", raw_usage=60.0), Association("root", user="ann"),
     ...         Association("root", user="bob", raw_usage=60.0))
     >>> fair_share = FairShare(SlurmSite(Machine.flat(8), associations=tree))

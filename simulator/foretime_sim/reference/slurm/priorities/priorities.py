@@ -35,8 +35,8 @@ from foretime_sim.reference.slurm.jobs.billing import billing
 from foretime_sim.reference.slurm.priorities.factors import Factors, FactorsOfJobs, PricedJob
 from foretime_sim.reference.slurm.priorities.fair_share import FairShare
 from foretime_sim.reference.slurm.priorities.usage import UsageClock, charge
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.site import SlurmSite
 
 NEVER = 2**62
 """``next_tick`` where there is none."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.sites.slurm_priority import SlurmPriority
+from foretime_sim.sites.slurm.priority import SlurmPriority
 
 DAY_S = 86_400
 RESET_PERIODS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")

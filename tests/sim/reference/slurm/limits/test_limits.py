@@ -10,10 +10,10 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.limits.limits import Limits
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_limits import Limits as Those
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.limits import Limits as Those
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 from tests.sim.reference.slurm.limits.limited_jobs import Job
 

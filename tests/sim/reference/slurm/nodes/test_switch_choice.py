@@ -8,7 +8,7 @@ from foretime_sim.reference.slurm.jobs.job import Allocation, SlurmJob
 from foretime_sim.reference.slurm.nodes.node_choice import NodeChoice
 from foretime_sim.reference.slurm.nodes.nodes import NodeUse, nodes_of
 from foretime_sim.reference.slurm.nodes.switch_tree import UNREACHABLE, SwitchTree
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.switches import Switch
 from foretime_sim.workloads.node_request import JobResources, fit_request
 
 NEW, OLD = (25, 11), (22, 5)

@@ -7,9 +7,9 @@ import math
 import pytest
 from foretime_sim.machines.machine import Machine
 from foretime_sim.reference.slurm.priorities.fair_share import FairShare
-from foretime_sim.sites.slurm_limits import Association
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.limits import Association
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 def fair_share_of(tree: tuple[Association, ...], *flags: str, damp: int = 1) -> FairShare:

@@ -18,9 +18,9 @@ from foretime_sim.reference.slurm.priorities.usage import (
     decay_factor,
     next_reset,
 )
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 from tests.support.slurm.slurm_priority_sites import Job
 

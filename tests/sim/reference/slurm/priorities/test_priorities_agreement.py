@@ -8,8 +8,8 @@ from random import Random
 from foretime_sim import _core
 from foretime_sim.reference.slurm.priorities.priorities import NEVER, Priorities
 from foretime_sim.reference.slurm.priorities.usage import RESET_PERIODS
-from foretime_sim.sites.slurm_priority_tables import PriorityTables
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.priority_tables import PriorityTables
+from foretime_sim.sites.slurm.site import SlurmSite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.sites.slurm_inherited_limits import (
+from foretime_sim.sites.slurm.inherited_limits import (
     AccountsOfJobs,
     inherited_associations,
 )
-from foretime_sim.sites.slurm_limits import Limits, Qos, Tres
-from foretime_sim.sites.slurm_priority_tables import billing_by
-from foretime_sim.sites.slurm_reasons import in_slurms_order
-from foretime_sim.sites.slurm_releases import (
+from foretime_sim.sites.slurm.limits import Limits, Qos, Tres
+from foretime_sim.sites.slurm.priority_tables import billing_by
+from foretime_sim.sites.slurm.reasons import in_slurms_order
+from foretime_sim.sites.slurm.releases import (
     ACCOUNTS_BELOW_SINCE,
     RUN_MINUTES_PER_USER_SINCE,
     USER_AND_GROUP_APART_SINCE,
 )
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 NUMBERS = (
     "grp_jobs", "grp_submit_jobs", "grp_wall_s", "max_jobs", "max_submit_jobs",
@@ -48,8 +48,8 @@ class LimitTable:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_limit_tables import limit_table
-    >>> from foretime_sim.sites.slurm_limits import Limits
+    >>> from foretime_sim.sites.slurm.limit_tables import limit_table
+    >>> from foretime_sim.sites.slurm.limits import Limits
     >>> table = limit_table(Limits(grp_wall_s=600, grp_tres={"cpu": 8}), {"cpu": 0, "node": 1})
     >>> table.numbers[2], table.by_kind[0]
     (10, ((0, 8),))
@@ -76,8 +76,8 @@ def limit_table(limits: Limits, places: Mapping[str, int]) -> LimitTable:
 def kinds_of(limits: Sequence[Limits], licenses: Sequence[str]) -> tuple[str, ...]:
     """Give every kind of resource that limits or licenses name, and those of every job.
 
-    >>> from foretime_sim.sites.slurm_limit_tables import kinds_of
-    >>> from foretime_sim.sites.slurm_limits import Limits
+    >>> from foretime_sim.sites.slurm.limit_tables import kinds_of
+    >>> from foretime_sim.sites.slurm.limits import Limits
     >>> kinds_of([Limits(grp_tres={"gres/gpu": 4})], ["matlab"])
     ('cpu', 'mem', 'node', 'billing', 'gres/gpu', 'license/matlab')
     """
@@ -143,8 +143,8 @@ class LimitTables:
     Examples
     --------
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_limit_tables import limit_tables
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.limit_tables import limit_tables
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> limit_tables(SlurmSite(Machine.flat(64))).kinds
     ('cpu', 'mem', 'node', 'billing', 'gres/gpu')
     """
@@ -183,8 +183,8 @@ def limit_tables(site: SlurmSite) -> LimitTables:
         If associations or partitions name what is not there.
 
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_limit_tables import limit_tables
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.limit_tables import limit_tables
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> limit_tables(SlurmSite(Machine.flat(64), licenses={"matlab": 2})).licenses
     (2,)
     """
@@ -245,8 +245,8 @@ def check_partition_qos(site: SlurmSite) -> None:
         If one does.
 
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_limit_tables import check_partition_qos
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.limit_tables import check_partition_qos
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> check_partition_qos(SlurmSite(Machine.flat(64)))
     """
     for name, rules in site.rules.items():

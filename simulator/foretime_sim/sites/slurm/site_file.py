@@ -9,9 +9,6 @@ from foretime_sim.files.toml_keys import Key, values_of
 from foretime_sim.machines.machine import Machine, SlurmPartition
 from foretime_sim.machines.machine_file import read_groups, read_selection, read_tables
 from foretime_sim.machines.reservations import NodeReservation
-from foretime_sim.sites.scheduler_words import KEYS as WORDS
-from foretime_sim.sites.scheduler_words import with_defaults
-from foretime_sim.sites.site_checks import ROOT, check_site
 from foretime_sim.sites.site_parts import (
     NOT_MODELLED,
     check_known,
@@ -19,7 +16,14 @@ from foretime_sim.sites.site_parts import (
     named_tables,
     table_of,
 )
-from foretime_sim.sites.site_tables import (
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.scheduler_words import KEYS as WORDS
+from foretime_sim.sites.slurm.scheduler_words import with_defaults
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.site_checks import ROOT, check_site
+from foretime_sim.sites.slurm.site_tables import (
     ACCOUNT_KEYS,
     ASSOCIATION_LIMITS,
     CONF_KEYS,
@@ -35,11 +39,7 @@ from foretime_sim.sites.site_tables import (
     TIMING_KEYS,
     USER_KEYS,
 )
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.switches import Switch
 
 _TABLES = (
     "slurm", "priority", "licenses", "node_groups", "partitions", "qos", "accounts",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foretime_sim.sites import slurm_reasons
-from foretime_sim.sites.slurm_reasons import TresLimit, word
+from foretime_sim.sites.slurm import reasons
+from foretime_sim.sites.slurm.reasons import TresLimit, word
 
 _WORDS_OF_ASSOCIATIONS = (
     TresLimit.ASSOC_GROUP, TresLimit.ASSOC_GROUP_MINUTES, TresLimit.ASSOC_GROUP_RUN_MINUTES,
@@ -35,14 +35,14 @@ _SCOPES = len(_WORDS_OF_QOS)
 def reason_word(code: int, kinds: Sequence[str]) -> str | None:
     """Give Slurm's word for a reason of the native core (``Reason``); ``None``: there is none.
 
-    >>> from foretime_sim.sites.slurm_reason_codes import reason_word
+    >>> from foretime_sim.sites.slurm.reason_codes import reason_word
     >>> reason_word(0, ["cpu"]), reason_word(20, ["cpu"]), reason_word(1024, ["cpu"])
     (None, 'AssocMaxJobsLimit', 'AssocGrpCpuLimit')
     """
     if not code:
         return None
     if code < _TRES_REASON:
-        found: str = getattr(slurm_reasons, _FIXED[code])
+        found: str = getattr(reasons, _FIXED[code])
         return found
     scope, kind = divmod(code - _TRES_REASON, _MOST_KINDS)
     if scope < _SCOPES:

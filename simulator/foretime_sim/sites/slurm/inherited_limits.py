@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.sites.slurm_limits import Association, Limits
+from foretime_sim.sites.slurm.limits import Association, Limits
 
 _FROM_ABOVE = ("max_jobs", "max_submit_jobs", "max_wall_s")
 _FROM_ABOVE_BY_KIND = ("max_tres_per_job", "max_tres_per_node", "max_tres_mins_per_job")
@@ -35,8 +35,8 @@ class InheritedAssociation:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_inherited_limits import inherited_associations
-    >>> from foretime_sim.sites.slurm_limits import Association, Limits
+    >>> from foretime_sim.sites.slurm.inherited_limits import inherited_associations
+    >>> from foretime_sim.sites.slurm.limits import Association, Limits
     >>> _, ann = inherited_associations(
     ...     (
     ...         Association("physics", limits=Limits(max_jobs=3, grp_jobs=9)),
@@ -65,7 +65,7 @@ def inherited_associations(
     InputError
         If an association stands twice, below itself, or below an account that is not there.
 
-    >>> from foretime_sim.sites.slurm_inherited_limits import inherited_associations
+    >>> from foretime_sim.sites.slurm.inherited_limits import inherited_associations
     >>> inherited_associations(())
     []
     """
@@ -134,8 +134,8 @@ class AccountsOfJobs:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_inherited_limits import AccountsOfJobs, inherited_associations
-    >>> from foretime_sim.sites.slurm_limits import Association
+    >>> from foretime_sim.sites.slurm.inherited_limits import AccountsOfJobs, inherited_associations
+    >>> from foretime_sim.sites.slurm.limits import Association
     >>> accounts = AccountsOfJobs(
     ...     inherited_associations(
     ...         (Association("physics"), Association("physics", user="ann", default_qos="long"))

@@ -8,9 +8,9 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.toml_keys import table_name
 from foretime_sim.sites.site_names import check_no_circle, check_there
-from foretime_sim.sites.slurm_limits import Association
-from foretime_sim.sites.slurm_site import SlurmSite
-from foretime_sim.sites.slurm_switches import in_a_circle
+from foretime_sim.sites.slurm.limits import Association
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.switches import in_a_circle
 
 ROOT = "root"
 """The account above all."""

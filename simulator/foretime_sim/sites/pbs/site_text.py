@@ -8,9 +8,9 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.toml_keys import Key, lines_of, table_name
 from foretime_sim.sites.numbered_names import runs_of
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import (
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import (
     PbsHost,
     PbsQueue,
     PbsReservation,
@@ -19,8 +19,8 @@ from foretime_sim.sites.pbs_site import (
     ShareGroup,
     alike_neighbours,
 )
-from foretime_sim.sites.pbs_site_file import check_pbs_file
-from foretime_sim.sites.pbs_tables import (
+from foretime_sim.sites.pbs.site_file import check_pbs_file
+from foretime_sim.sites.pbs.tables import (
     AMOUNTS,
     FIRST_KEYS,
     GROUP_KEYS,
@@ -70,7 +70,7 @@ def format_pbs_site(site: PbsSite) -> str:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+    >>> from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
     >>> from foretime_sim.sites.site_file import format_site, parse_site
     >>> site = PbsSite((PbsHost("n1", {"ncpus": 8}),), (PbsQueue("workq"),))
     >>> parse_site(format_site(site), source="made") == site

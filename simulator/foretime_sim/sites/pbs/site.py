@@ -10,8 +10,8 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.near_names import nearest
 from foretime_sim.files.toml_keys import table_name
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
 from foretime_sim.sites.site_names import check_no_circle, check_once, check_there
 
 _MIB = 2**20
@@ -40,7 +40,7 @@ class PbsHost:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import PbsHost
+    >>> from foretime_sim.sites.pbs.site import PbsHost
     >>> host = PbsHost("n1", {"ncpus": 32, "mem": 128 * 2**30})
     >>> host.resources["ncpus"], host.labels["vnode"]
     (32, 'n1')
@@ -98,7 +98,7 @@ class PbsQueue:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import PbsQueue
+    >>> from foretime_sim.sites.pbs.site import PbsQueue
     >>> PbsQueue("express", priority=120).started
     True
     """
@@ -136,7 +136,7 @@ class PbsServer:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import PbsServer
+    >>> from foretime_sim.sites.pbs.site import PbsServer
     >>> PbsServer(job_sort_formula="10 * ncpus").scheduler_iteration_s
     600
     """
@@ -170,7 +170,7 @@ class ShareGroup:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import ShareGroup
+    >>> from foretime_sim.sites.pbs.site import ShareGroup
     >>> ShareGroup("alice", "staff", 30).usage
     1.0
     """
@@ -196,7 +196,7 @@ class PbsReservation:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import PbsReservation
+    >>> from foretime_sim.sites.pbs.site import PbsReservation
     >>> PbsReservation("R1.pbs01", 3600, 7200, {"n1": {"ncpus": 8}}).end
     7200
     """
@@ -242,7 +242,7 @@ class PbsSite:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+    >>> from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
     >>> site = PbsSite((PbsHost("n1", {"ncpus": 8}),), (PbsQueue("workq"),))
     >>> site.queue("workq").priority, site.machine.cpus
     (0, 8)

@@ -101,7 +101,7 @@ _NO_WORD = {
 def word(limit: TresLimit, kind: str) -> str:
     """Give the reason of a job that a limit of a kind (``cpu``, ``gres/gpu``, ...) keeps waiting.
 
-    >>> from foretime_sim.sites.slurm_reasons import TresLimit, word
+    >>> from foretime_sim.sites.slurm.reasons import TresLimit, word
     >>> word(TresLimit.QOS_USER, "cpu"), word(TresLimit.ASSOC_GROUP, "gres/gpu")
     ('QOSMaxCpuPerUserLimit', 'AssocGrpGRES')
     """
@@ -125,7 +125,7 @@ def in_slurms_order(kinds: Iterable[str]) -> list[str]:
     Kinds that Slurm does not have by itself come by name; in Slurm by the id that they have in its
     database.
 
-    >>> from foretime_sim.sites.slurm_reasons import in_slurms_order
+    >>> from foretime_sim.sites.slurm.reasons import in_slurms_order
     >>> in_slurms_order({"gres/gpu", "node", "cpu"})
     ['cpu', 'node', 'gres/gpu']
     """

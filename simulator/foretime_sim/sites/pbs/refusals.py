@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.sites.pbs_formula import FormulaNode, parse_formula
-from foretime_sim.sites.pbs_site import PbsServer, PbsSite
+from foretime_sim.sites.pbs.formula import FormulaNode, parse_formula
+from foretime_sim.sites.pbs.site import PbsServer, PbsSite
 
 _OF_ELIGIBLE_TIME = ("eligible_time", "accrue_type")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.sites.slurm_limits import Association
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.limits import Association
+from foretime_sim.sites.slurm.site import SlurmSite
 
 ROOT = "root"
 """The account above all."""
@@ -38,9 +38,9 @@ class Accounts:
     Examples
     --------
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_accounts import Accounts
-    >>> from foretime_sim.sites.slurm_limits import Association
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.accounts import Accounts
+    >>> from foretime_sim.sites.slurm.limits import Association
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> tree = (Association("root"), Association("physics", parent="root"),
     ...         Association("physics", user="ann", default=True))
     >>> accounts = Accounts(SlurmSite(Machine.flat(8), associations=tree))

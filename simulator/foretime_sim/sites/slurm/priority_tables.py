@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.site import SlurmSite
 
 NO_ASSOCIATION = -1
 _ON_NODES = ("cpu", "mem", "node")
@@ -29,8 +29,8 @@ class PriorityTables:
     Examples
     --------
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_priority_tables import PriorityTables
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.priority_tables import PriorityTables
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> PriorityTables.of(SlurmSite(Machine.flat(8))).partition_tres
     ((8, 0, 8, 0),)
     """
@@ -173,7 +173,7 @@ class PricedJobTables:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_priority_tables import PricedJobTables
+    >>> from foretime_sim.sites.slurm.priority_tables import PricedJobTables
     >>> PricedJobTables([-1], [[0]], [0], [60], [0], [0], [0.0], [None], [(1, 0, 1)]).nices
     [0]
     """
@@ -205,7 +205,7 @@ def _fair_share_of(flags: frozenset[str]) -> str:
 def billing_by(flags: frozenset[str]) -> str:
     """Say how the billing TRES is worked out, as the core has it.
 
-    >>> from foretime_sim.sites.slurm_priority_tables import billing_by
+    >>> from foretime_sim.sites.slurm.priority_tables import billing_by
     >>> billing_by(frozenset({"MAX_TRES"}))
     'maximum'
     """

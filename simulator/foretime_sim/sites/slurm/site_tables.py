@@ -20,7 +20,8 @@ from foretime_sim.files.toml_keys import (
     whole_number,
 )
 from foretime_sim.machines.machine_file import PARTITION_KEYS as MACHINE_KEYS
-from foretime_sim.sites.tres_text import (
+from foretime_sim.sites.slurm.releases import release_text
+from foretime_sim.sites.slurm.tres_text import (
     format_amounts,
     format_tres,
     format_weights,
@@ -330,7 +331,7 @@ def _version(value: object) -> tuple[int, int]:
 
 
 FIRST_KEYS = {
-    "version": Key("version", Kind(_version, lambda v: quoted(f"{v[0]}.{v[1]:02}")), "release"),
+    "version": Key("version", Kind(_version, lambda v: quoted(release_text(v))), "release"),
     "usage_at": Key("usage_at", MOMENT, "when usage was as it is below"),
 }
 """Keys above the tables, besides scheduler, selection and not_modelled."""

@@ -25,7 +25,7 @@ class Switch:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_switches import Switch
+    >>> from foretime_sim.sites.slurm.switches import Switch
     >>> tree = (Switch("a", ("old",)), Switch("b", ("new",)), Switch("top", switches=("a", "b")))
     >>> [switch.is_leaf for switch in tree]
     [True, True, False]
@@ -46,7 +46,7 @@ def in_a_circle(switches: Iterable[Switch]) -> list[str]:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_switches import Switch, in_a_circle
+    >>> from foretime_sim.sites.slurm.switches import Switch, in_a_circle
     >>> in_a_circle([Switch("a", switches=("b",)), Switch("b", switches=("a",)), Switch("c")])
     ['a', 'b']
     """
@@ -64,7 +64,7 @@ def levels_of(switches: Sequence[Switch]) -> dict[str, int]:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_switches import Switch, levels_of
+    >>> from foretime_sim.sites.slurm.switches import Switch, levels_of
     >>> levels_of((Switch("top", switches=("a",)), Switch("a", ("cpu",))))
     {'a': 0, 'top': 1}
     """

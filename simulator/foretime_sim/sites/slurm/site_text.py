@@ -10,15 +10,19 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.toml_keys import Key, lines_of, table_name
 from foretime_sim.machines.machine import SlurmPartition
 from foretime_sim.machines.machine_file import group_lines
-from foretime_sim.sites.scheduler_words import word_lines
-from foretime_sim.sites.site_checks import ROOT, check_site, where_of
 from foretime_sim.sites.site_parts import (
     NOTHING,
     not_modelled_lines,
     tables_below,
     text_of,
 )
-from foretime_sim.sites.site_tables import (
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.scheduler_words import word_lines
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.site_checks import ROOT, check_site, where_of
+from foretime_sim.sites.slurm.site_tables import (
     ACCOUNT_KEYS,
     ASSOCIATION_LIMITS,
     CONF_KEYS,
@@ -34,11 +38,7 @@ from foretime_sim.sites.site_tables import (
     TIMING_KEYS,
     USER_KEYS,
 )
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.switches import Switch
 
 _HEAD = """\
 # A site and what its scheduler goes by, for `foretime replay` and `simulate` (--site).
@@ -97,7 +97,7 @@ def format_slurm_site(site: SlurmSite, remarks: Mapping[str, str] | None = None)
     --------
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.sites.site_file import format_site, parse_site
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site = SlurmSite(Machine.flat(64))
     >>> parse_site(format_site(site), source="made") == site
     True

@@ -41,7 +41,7 @@ class SlurmParameters:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_parameters import SlurmParameters
+    >>> from foretime_sim.sites.slurm.parameters import SlurmParameters
     >>> wide = SlurmParameters(bf_window=7 * 86_400, bf_continue=True)
     >>> wide.bf_window, wide.bf_interval
     (604800, 30)

@@ -48,7 +48,7 @@ class Limits:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_limits import Limits
+    >>> from foretime_sim.sites.slurm.limits import Limits
     >>> Limits(max_jobs=4, max_tres_per_user={"cpu": 512}).max_tres_per_user["cpu"]
     512
     """
@@ -107,7 +107,7 @@ class Qos:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_limits import Limits, Qos
+    >>> from foretime_sim.sites.slurm.limits import Limits, Qos
     >>> short = Qos("short", priority=100, limits=Limits(max_wall_s=14_400))
     >>> short.name, short.limits.max_wall_s
     ('short', 14400)
@@ -158,7 +158,7 @@ class Association:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_limits import Association
+    >>> from foretime_sim.sites.slurm.limits import Association
     >>> ann = Association("physics", user="ann", shares=10, raw_usage=3600.0)
     >>> ann.account, ann.user, ann.shares
     ('physics', 'ann', 10)

@@ -10,9 +10,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.near_names import nearest
 from foretime_sim.files.toml_keys import Key, values_of
 from foretime_sim.sites.numbered_names import names_between
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import (
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import (
     PbsHost,
     PbsQueue,
     PbsReservation,
@@ -20,7 +20,7 @@ from foretime_sim.sites.pbs_site import (
     PbsSite,
     ShareGroup,
 )
-from foretime_sim.sites.pbs_tables import (
+from foretime_sim.sites.pbs.tables import (
     FIRST_KEYS,
     GROUP_KEYS,
     HOST_KEYS,

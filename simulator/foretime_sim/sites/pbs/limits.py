@@ -44,7 +44,7 @@ class PbsLimits:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_limits import PbsLimits
+    >>> from foretime_sim.sites.pbs.limits import PbsLimits
     >>> PbsLimits(max_run={"u:PBS_GENERIC": 5, "u:alice": 10}).max_run["u:alice"]
     10
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 _PREEMPTING = ("preempt/qos", "preempt/partition_prio")
 _REMEDY = "Set PreemptMode to OFF to see the site without it"
@@ -16,8 +16,8 @@ def unmodelled_refusal(site: SlurmSite) -> str | None:
     Jobs that Slurm suspends, requeues or cancels for others: nothing here has that.
 
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_refusals import unmodelled_refusal
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.refusals import unmodelled_refusal
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site = SlurmSite(Machine.flat(8), preempt_type="preempt/qos", preempt_mode="SUSPEND,GANG")
     >>> unmodelled_refusal(site)[:48]
     'PreemptMode=SUSPEND,GANG is not simulated: jobs '

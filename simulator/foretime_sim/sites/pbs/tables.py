@@ -20,9 +20,9 @@ from foretime_sim.files.toml_keys import (
     table_name,
     whole_number,
 )
-from foretime_sim.sites.pbs_amounts import MOST, format_amount, parse_amount
-from foretime_sim.sites.pbs_limit_text import format_entity_limits, parse_entity_limits
-from foretime_sim.sites.pbs_scheduler import SortKeys
+from foretime_sim.sites.pbs.amounts import MOST, format_amount, parse_amount
+from foretime_sim.sites.pbs.limit_text import format_entity_limits, parse_entity_limits
+from foretime_sim.sites.pbs.scheduler import SortKeys
 
 COUNT = whole_number(0)
 PRIORITY = whole_number(-MOST)

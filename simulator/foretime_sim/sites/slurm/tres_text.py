@@ -23,7 +23,7 @@ def parse_tres(text: str) -> dict[str, int]:
 
     Examples
     --------
-    >>> from foretime_sim.sites.tres_text import parse_tres
+    >>> from foretime_sim.sites.slurm.tres_text import parse_tres
     >>> parse_tres("cpu=512,mem=4G,gres/gpu=8")
     {'cpu': 512, 'mem': 4096, 'gres/gpu': 8}
     """
@@ -44,7 +44,7 @@ def parse_weights(text: str) -> dict[str, float]:
 
     Examples
     --------
-    >>> from foretime_sim.sites.tres_text import parse_weights
+    >>> from foretime_sim.sites.slurm.tres_text import parse_weights
     >>> parse_weights("CPU=1.0,Mem=0.25G,GRES/gpu=8")
     {'cpu': 1.0, 'mem': 0.000244140625, 'gres/gpu': 8.0}
     """
@@ -56,7 +56,7 @@ def parse_amounts(text: str) -> dict[str, float]:
 
     Examples
     --------
-    >>> from foretime_sim.sites.tres_text import parse_amounts
+    >>> from foretime_sim.sites.slurm.tres_text import parse_amounts
     >>> parse_amounts("cpu=7200.5,mem=4G")
     {'cpu': 7200.5, 'mem': 4096.0}
     """

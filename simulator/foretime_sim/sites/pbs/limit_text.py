@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from foretime_sim.sites.pbs_amounts import format_amount, parse_amount
-from foretime_sim.sites.pbs_limits import EntityLimits
+from foretime_sim.sites.pbs.amounts import format_amount, parse_amount
+from foretime_sim.sites.pbs.limits import EntityLimits
 
 _ENTRY = re.compile(
     r"\s*\[\s*([ougp]):\s*(?:\"([^\"=\]]+)\"|([^\s\"=\],]+))\s*=\s*([^\]]+?)\s*\]\s*,?"
@@ -24,7 +24,7 @@ def parse_entity_limits(text: str) -> dict[str, int]:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_limit_text import parse_entity_limits
+    >>> from foretime_sim.sites.pbs.limit_text import parse_entity_limits
     >>> parse_entity_limits("[u:PBS_GENERIC=5],[g:physics=16gb]")
     {'u:PBS_GENERIC': 5, 'g:physics': 17179869184}
     """

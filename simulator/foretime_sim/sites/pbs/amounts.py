@@ -26,7 +26,7 @@ def parse_amount(word: str) -> int:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_amounts import parse_amount
+    >>> from foretime_sim.sites.pbs.amounts import parse_amount
     >>> parse_amount("2kb"), parse_amount("01:30:00")
     (2048, 5400)
     """
@@ -56,7 +56,7 @@ def format_amount(resource: str, amount: int) -> int | str:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_amounts import format_amount
+    >>> from foretime_sim.sites.pbs.amounts import format_amount
     >>> format_amount("walltime", 5400), format_amount("mem", 2**31), format_amount("ncpus", 8)
     ('01:30:00', '2gb', 8)
     """

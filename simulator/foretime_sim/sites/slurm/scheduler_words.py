@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretime_sim.files.toml_keys import YES_OR_NO, Key, Kind, whole_number
-from foretime_sim.sites.slurm_parameters import SlurmParameters
+from foretime_sim.sites.slurm.parameters import SlurmParameters
 
 ALWAYS_WRITTEN = (
     "bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "bf_max_job_user",
@@ -106,11 +106,35 @@ def with_defaults(values: dict[str, Any]) -> dict[str, Any]:
 
 def word_lines(parameters: SlurmParameters) -> list[str]:
     """Write the words that differ from Slurm's defaults, and those that matter most."""
-    unsaid = SlurmParameters(**with_defaults({"bf_interval": parameters.bf_interval}))
     lines = []
-    for name, key in KEYS.items():
-        value = getattr(parameters, key.attribute)
-        if value != getattr(unsaid, key.attribute) or name in ALWAYS_WRITTEN:
-            unit = NUMBERS[name].unit if name in NUMBERS else ""
-            lines.append(f"{name} = {key.kind.write(value)}" + (f"  # {unit}" if unit else ""))
+    for name, text in _words_that_matter(parameters):
+        unit = NUMBERS[name].unit if name in NUMBERS else ""
+        lines.append(f"{name} = {text}" + (f"  # {unit}" if unit else ""))
     return lines
+
+
+def scheduler_parameters(parameters: SlurmParameters) -> str:
+    """Write the same words for people to read; flags are named only if they are set.
+
+    Examples
+    --------
+    >>> from foretime_sim.sites.slurm.parameters import SlurmParameters
+    >>> from foretime_sim.sites.slurm.scheduler_words import scheduler_parameters
+    >>> scheduler_parameters(SlurmParameters(bf_max_job_user=10, bf_continue=True)).split(", ")[-2:]
+    ['bf_max_job_user=10', 'bf_continue']
+    """
+    return ", ".join(
+        name if name in FLAGS else f"{name}={text}"
+        for name, text in _words_that_matter(parameters)
+        if name not in FLAGS or getattr(parameters, name)
+    )
+
+
+def _words_that_matter(parameters: SlurmParameters) -> list[tuple[str, str]]:
+    unsaid = SlurmParameters(**with_defaults({"bf_interval": parameters.bf_interval}))
+    return [
+        (name, key.kind.write(getattr(parameters, key.attribute)))
+        for name, key in KEYS.items()
+        if name in ALWAYS_WRITTEN
+        or getattr(parameters, key.attribute) != getattr(unsaid, key.attribute)
+    ]

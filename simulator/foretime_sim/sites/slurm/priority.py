@@ -39,7 +39,7 @@ class SlurmPriority:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_priority import SlurmPriority
+    >>> from foretime_sim.sites.slurm.priority import SlurmPriority
     >>> SlurmPriority(weight_age=1000, max_age_s=86_400).weight_age
     1000
     """

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import NodeReservation
-from foretime_sim.sites.slurm_limits import Association, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.limits import Association, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.switches import Switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PartitionRules:
 
     Examples
     --------
-    >>> from foretime_sim.sites.slurm_site import PartitionRules
+    >>> from foretime_sim.sites.slurm.site import PartitionRules
     >>> PartitionRules(priority_job_factor=10, qos="short").state
     'UP'
     """
@@ -113,7 +113,7 @@ class SlurmSite:
     Examples
     --------
     >>> from foretime_sim.machines.machine import Machine
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site = SlurmSite(Machine.flat(64))
     >>> site.parameters.bf_window, site.rules_of("all").state
     (86400, 'UP')

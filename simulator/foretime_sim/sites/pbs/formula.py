@@ -132,7 +132,7 @@ def parse_formula(text: str) -> FormulaNode:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_formula import parse_formula
+    >>> from foretime_sim.sites.pbs.formula import parse_formula
     >>> parse_formula("10 * ncpus + queue_priority").value({"ncpus": 4, "queue_priority": 5})
     45.0
     """

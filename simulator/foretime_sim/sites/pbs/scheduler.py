@@ -47,7 +47,7 @@ class PbsScheduler:
 
     Examples
     --------
-    >>> from foretime_sim.sites.pbs_scheduler import PbsScheduler
+    >>> from foretime_sim.sites.pbs.scheduler import PbsScheduler
     >>> PbsScheduler(strict_ordering=True).by_queue
     True
     """
