@@ -17,8 +17,8 @@ from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.reference.pbs.jobs_of_workload import pbs_jobs
 from foretime_sim.reference.pbs.run import run_pbs
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsServer, PbsSite
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsServer, PbsSite
 from foretime_sim.workloads.resource_requests import with_machine
 from foretime_sim.workloads.workload import Workload
 
@@ -27,7 +27,7 @@ JOBS = 20_000
 SITES: dict[str, tuple[dict[str, Any], PbsServer, int]] = {
     "default": ({}, PbsServer(), 100_000),
     "strict": ({"strict_ordering": True}, PbsServer(), 20_000),
-    "strict-depth-10": ({"strict_ordering": True}, PbsServer(backfill_depth=10), 5_000),
+    "strict-depth-10": ({"strict_ordering": True}, PbsServer(backfill_depth=10), 20_000),
     "fair-share": ({"fair_share": True, "unknown_shares": 10}, PbsServer(), 20_000),
     "formula": ({}, PbsServer(job_sort_formula="10 * ncpus - walltime / 3600"), 100_000),
 }

@@ -14,8 +14,8 @@ from foretime_sim import Policy, Snapshot, forward_runs, simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.workload import Workload
 

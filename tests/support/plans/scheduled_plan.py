@@ -30,6 +30,7 @@ class ScheduledPlan:
 
     name = "scheduled-plan"
     oracle = False
+    knows_limits = False
 
     def __init__(self, scheduled_time: Callable[[JobRequest], int]) -> None:
         self._scheduled_time = scheduled_time

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "planning/slurm/free_by_ends.hpp"
+#include "planning/slurm/free_window.hpp"
 #include "planning/slurm/main_loop.hpp"
 #include "planning/slurm/node_space.hpp"
 #include "planning/slurm/slurm_controller.hpp"
@@ -22,8 +24,9 @@ struct BackfillScratch {
   NodeSet within;  // the nodes that a job may have
   NodeSet closed;
   NodeSet found;
-  NodeSet common;
-  std::vector<std::int64_t> counts;  // of the nodes in common, by group
+  NodeSet wanted;
+  FreeByEnds outlook;
+  FreeWindow window;
   std::vector<Seconds> passed_over;  // starts of the job that is tested
 
   explicit BackfillScratch(const NodeTable& table)
@@ -32,8 +35,7 @@ struct BackfillScratch {
         within(table.nodes()),
         closed(table.nodes()),
         found(table.nodes()),
-        common(table.nodes()),
-        counts(static_cast<std::size_t>(table.groups())) {}
+        wanted(table.nodes()) {}
 };
 
 class BackfillCycle {
@@ -67,6 +69,7 @@ class BackfillCycle {
     const Wish* wish = nullptr;
     bool now_only = false;
     bool counted = false;
+    bool window_began = false;
     Seconds estimate_before = kNever;
     Seconds time_limit_before = 0;
     Seconds time_limit = 0;
@@ -74,6 +77,10 @@ class BackfillCycle {
   };
   using Later = std::optional<Seconds>;
 
+  static Seconds floor_mod(Seconds value, Seconds by) {
+    const Seconds rest = value % by;
+    return rest < 0 ? rest + by : rest;
+  }
   void collect_ends();
   std::size_t last_candidate(std::size_t before);
   bool may_start(const QueueEntry& entry);
@@ -91,10 +98,9 @@ class BackfillCycle {
   Later give_up(Test& test, Later later);
   Later pass_over(Test& test, Seconds start);
   bool is_passed_over_counted(const Test& test);
-  Seconds first_worth_testing(const Wish& wish, Seconds start, Seconds end);
-  bool could_be_on_common(const Wish& wish);
-  Later next_start(Seconds start, Seconds end) const;
-  Later free_of_plans(Seconds start, Seconds end);
+  bool may_hold(const Wish& wish, const NodeSet& nodes, Later later);
+  Later next_start(std::size_t first, Seconds end) const;
+  void note_next_plan(std::size_t first, Seconds start, Seconds end);
   Later end_of_reservation(Seconds start, Later later);
   std::optional<WillRun> will_run(const Test& test, Seconds start, Later later);
   std::optional<WillRun> as_jobs_end(Seconds start, Later later);
@@ -119,7 +125,9 @@ class BackfillCycle {
   Seconds window_end_;
   std::size_t most_records_;
   std::vector<End> ends_;
-  bool ends_move_ = false;  // the order of ends now is another than that of first ends
+  bool outlook_is_known_ = false;
+  std::int64_t failed_ = 0;  // tests that found no nodes
+  bool ends_move_ = false;   // the order of ends now is another than that of first ends
 
   std::int64_t tested_ = 0;
   std::int64_t started_ = 0;

@@ -15,6 +15,18 @@ class NodeSet {
   NodeSet() = default;
   explicit NodeSet(std::int64_t nodes) : words_((static_cast<std::size_t>(nodes) + 63) / 64) {}
 
+  // The words that have any of its nodes: what is small is looked at quickly.
+  struct Extent {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  Extent extent() const {
+    Extent found{0, words_.size()};
+    while (found.first < found.last && words_[found.first] == 0) ++found.first;
+    while (found.first < found.last && words_[found.last - 1] == 0) --found.last;
+    return found;
+  }
+
   bool has(std::int64_t node) const { return ((words_[at(node)] >> place(node)) & 1U) != 0; }
   void add(std::int64_t node) { words_[at(node)] |= bit(node); }
   void remove(std::int64_t node) { words_[at(node)] &= ~bit(node); }
@@ -41,6 +53,39 @@ class NodeSet {
     each_place(first, last, [&](std::size_t place, std::uint64_t mask) {
       words_[place] |= other.words_[place] & mask;
     });
+  }
+  void add(const NodeSet& other, Extent in) {
+    for (std::size_t i = in.first; i < in.last; ++i) words_[i] |= other.words_[i];
+  }
+  void remove(const NodeSet& other, Extent in) {
+    for (std::size_t i = in.first; i < in.last; ++i) words_[i] &= ~other.words_[i];
+  }
+  bool meets(const NodeSet& other, Extent in) const {
+    for (std::size_t i = in.first; i < in.last; ++i) {
+      if ((words_[i] & other.words_[i]) != 0) return true;
+    }
+    return false;
+  }
+  std::int64_t count_common(const NodeSet& other, std::int64_t first, std::int64_t last) const {
+    if (first >= last) return 0;
+    const std::size_t from = at(first);
+    const std::size_t to = at(last - 1);
+    const auto common = [&](std::size_t i) { return words_[i] & other.words_[i]; };
+    const std::uint64_t low = ~std::uint64_t{0} << place(first);
+    const std::uint64_t high = ~std::uint64_t{0} >> (63U - place(last - 1));
+    if (from == to) return ones(common(from) & low & high);
+    std::int64_t nodes = ones(common(from) & low) + ones(common(to) & high);
+    // So many words that no byte of their sums overflows.
+    constexpr std::size_t kBlock = 31;
+    for (std::size_t i = from + 1; i < to;) {
+      std::uint64_t bytes = 0;
+      for (const std::size_t until = std::min(to, i + kBlock); i < until; ++i) {
+        bytes += ones_by_byte(common(i));
+      }
+      bytes = (bytes & 0x00FF'00FF'00FF'00FFU) + ((bytes >> 8U) & 0x00FF'00FF'00FF'00FFU);
+      nodes += static_cast<std::int64_t>((bytes * 0x0001'0001'0001'0001U) >> 48U);
+    }
+    return nodes;
   }
   std::int64_t count(std::int64_t first, std::int64_t last) const {
     std::int64_t nodes = 0;
@@ -117,6 +162,15 @@ class NodeSet {
       }
     }
   }
+  // Those of the other, too.
+  template <class Visit>
+  void each_common(const NodeSet& other, Visit visit) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      for (std::uint64_t word = words_[i] & other.words_[i]; word != 0; word &= word - 1) {
+        visit(static_cast<std::int64_t>(i * 64) + std::countr_zero(word));
+      }
+    }
+  }
   // The first one in [first, last) that is as wanted; -1: there is none.
   template <class Wanted>
   std::int64_t first(std::int64_t first, std::int64_t last, Wanted wanted) const {
@@ -161,11 +215,13 @@ class NodeSet {
 
  private:
   // std::popcount calls a function where the processor is not known to have an instruction for it.
-  static std::int64_t ones(std::uint64_t word) {
+  static std::uint64_t ones_by_byte(std::uint64_t word) {
     word -= (word >> 1U) & 0x5555'5555'5555'5555U;
     word = (word & 0x3333'3333'3333'3333U) + ((word >> 2U) & 0x3333'3333'3333'3333U);
-    word = (word + (word >> 4U)) & 0x0F0F'0F0F'0F0F'0F0FU;
-    return static_cast<std::int64_t>((word * 0x0101'0101'0101'0101U) >> 56U);
+    return (word + (word >> 4U)) & 0x0F0F'0F0F'0F0F'0F0FU;
+  }
+  static std::int64_t ones(std::uint64_t word) {
+    return static_cast<std::int64_t>((ones_by_byte(word) * 0x0101'0101'0101'0101U) >> 56U);
   }
   static std::size_t at(std::int64_t node) { return static_cast<std::size_t>(node) / 64; }
   static unsigned place(std::int64_t node) { return static_cast<std::uint64_t>(node) & 63U; }

@@ -5,27 +5,22 @@
 namespace foretime {
 
 void NodeSpace::begin(Seconds begin, Seconds end, const NodeSet& nodes) {
-  for (const Record& record : records_) unused_.push_back(record.set);
+  for (const Record& record : records_) unused_.push_back(record.facts);
   records_.clear();
-  if (sets_.empty()) {
-    sets_.push_back(nodes);
-    unused_.push_back(0);
-  }
-  const std::size_t set = unused_.back();
-  unused_.pop_back();
-  sets_[set] = nodes;
-  count(set);
-  records_.push_back({begin, end, set});
+  by_begin_.clear();
+  by_end_.clear();
+  all_ = nodes;
+  const std::size_t facts = new_facts();
+  count(nodes, facts_[facts].counts);
+  records_.push_back({begin, end, facts});
   made_ = 1;
 }
 
-void NodeSpace::count(std::size_t set) {
-  counts_.resize(sets_.size());
-  std::vector<std::int64_t>& counts = counts_[set];
+void NodeSpace::count(const NodeSet& nodes, std::vector<std::int64_t>& counts) const {
   counts.resize(static_cast<std::size_t>(table_->groups()));
   for (std::int32_t group = 0; group < table_->groups(); ++group) {
     counts[static_cast<std::size_t>(group)] =
-        sets_[set].count(table_->first_of(group), table_->last_of(group));
+        nodes.count(table_->first_of(group), table_->last_of(group));
   }
 }
 
@@ -36,26 +31,91 @@ std::size_t NodeSpace::first_after(Seconds time) const {
   return static_cast<std::size_t>(found - records_.begin());
 }
 
-std::size_t NodeSpace::copy_of(std::size_t set) {
+// Of a record that is as the one before it.
+std::size_t NodeSpace::new_facts() {
   if (unused_.empty()) {
-    const NodeSet same = sets_[set];  // a vector that grows moves what it copies from
-    const std::vector<std::int64_t> same_counts = counts_[set];
-    sets_.push_back(same);
-    counts_.push_back(same_counts);
-    return sets_.size() - 1;
+    unused_.push_back(facts_.size());
+    Facts& facts = facts_.emplace_back();
+    facts.gained = facts.lost = NodeSet(table_->nodes());
   }
-  const std::size_t copy = unused_.back();
+  const std::size_t number = unused_.back();
   unused_.pop_back();
-  sets_[copy] = sets_[set];
-  counts_[copy] = counts_[set];
-  return copy;
+  Facts& facts = facts_[number];
+  if (facts.gains) facts.gained.clear();
+  if (facts.loses) facts.lost.clear();
+  facts.gains = facts.loses = false;
+  return number;
 }
 
 void NodeSpace::split(std::size_t place, Seconds at) {
-  const Record later{at, records_[place].end, copy_of(records_[place].set)};
+  const std::size_t number = new_facts();
+  facts_[number].counts = facts_[records_[place].facts].counts;
+  const Record later{at, records_[place].end, number};
   records_[place].end = at;
   records_.insert(records_.begin() + static_cast<std::ptrdiff_t>(place) + 1, later);
   ++made_;
+}
+
+// A plan whose nodes were all free begins, or ends, where a record begins.
+void NodeSpace::begins_at(std::size_t place, const Plan& plan) {
+  Facts& facts = facts_[records_[place].facts];
+  facts.lost.add(plan.nodes, plan.extent);
+  if (facts.gains) {
+    facts.lost.remove(facts.gained, plan.extent);
+    facts.gained.remove(plan.nodes, plan.extent);
+    facts.gains = !facts.gained.empty();
+  }
+  facts.loses = !facts.lost.empty();
+}
+
+void NodeSpace::ends_at(std::size_t place, const Plan& plan) {
+  Facts& facts = facts_[records_[place].facts];
+  facts.gained.add(plan.nodes, plan.extent);
+  if (facts.loses) {
+    facts.gained.remove(facts.lost, plan.extent);
+    facts.lost.remove(plan.nodes, plan.extent);
+    facts.loses = !facts.lost.empty();
+  }
+  facts.gains = !facts.gained.empty();
+}
+
+// Where plans overlap.
+void NodeSpace::work_out_anew() {
+  NodeSet before = all_;
+  for (const Record& record : records_) {
+    NodeSet free = all_;
+    for (const std::size_t number : by_begin_) {
+      const Plan& plan = plans_[number];
+      if (covers(plan, record)) free.remove(plan.nodes, plan.extent);
+    }
+    Facts& facts = facts_[record.facts];
+    count(free, facts.counts);
+    facts.gained = free;
+    facts.gained -= before;
+    facts.lost = before;
+    facts.lost -= free;
+    facts.gains = !facts.gained.empty();
+    facts.loses = !facts.lost.empty();
+    before = std::move(free);
+  }
+}
+
+const NodeSpace::Plan& NodeSpace::add_plan(Seconds begin, Seconds end, const NodeSet& nodes) {
+  const std::size_t number = by_begin_.size();
+  if (number == plans_.size()) plans_.emplace_back();
+  Plan& plan = plans_[number];
+  plan.begin = begin;
+  plan.end = end;
+  plan.nodes = nodes;
+  plan.extent = nodes.extent();
+  by_begin_.insert(by_begin_.begin() + static_cast<std::ptrdiff_t>(first_beginning_after(begin)),
+                   number);
+  by_end_.insert(
+      std::partition_point(by_end_.begin(), by_end_.end(),
+                           [this, end](std::size_t known) { return plans_[known].end <= end; }),
+      number);
+  count(nodes, counts_);
+  return plan;
 }
 
 void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes, Seconds resolution) {
@@ -70,32 +130,63 @@ void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes, Second
   }
   if (records_[place].end > start) split(place, start);
   std::size_t after = records_.size();
-  for (std::size_t at = place + 1; at < records_.size(); ++at) {
-    if (end < records_[at].end) split(at, end);
-    sets_[records_[at].set] -= nodes;
-    count(records_[at].set);
-    if (end == records_[at].end) {
-      if (at + 1 < records_.size()) after = at + 1;
-      break;
+  if (place + 1 < records_.size()) {
+    const bool all_free = !overlaps(start, end, nodes);
+    const Plan& plan = add_plan(start, std::min(end, records_.back().end), nodes);
+    for (std::size_t at = place + 1; at < records_.size(); ++at) {
+      if (end < records_[at].end) split(at, end);
+      std::vector<std::int64_t>& counts = facts_[records_[at].facts].counts;
+      for (std::size_t group = 0; group < counts.size(); ++group) counts[group] -= counts_[group];
+      if (end == records_[at].end) {
+        if (at + 1 < records_.size()) after = at + 1;
+        break;
+      }
+    }
+    if (all_free) {
+      begins_at(place + 1, plan);
+      if (after < records_.size()) ends_at(after, plan);
+    } else {
+      work_out_anew();
     }
   }
   // One record that is as the one before it is dropped.
   for (std::size_t at = before; at != after && at + 1 < records_.size(); ++at) {
-    if (sets_[records_[at].set] != sets_[records_[at + 1].set]) continue;
+    const std::size_t next = records_[at + 1].facts;
+    if (facts_[next].gains || facts_[next].loses) continue;
     records_[at].end = records_[at + 1].end;
-    unused_.push_back(records_[at + 1].set);
+    unused_.push_back(next);
     records_.erase(records_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     break;
   }
 }
 
 bool NodeSpace::overlaps(Seconds start, Seconds end, const NodeSet& nodes) const {
-  for (std::size_t place = 0; place < records_.size(); ++place) {
-    const Record& record = records_[place];
-    if (record.begin >= end) break;
-    if (record.end > start && !nodes.is_within(free(place))) return true;
+  if (start == end) {  // within a record, not between two
+    const std::size_t place = first_after(start);
+    if (place == records_.size() || records_[place].begin >= start) return false;
+  }
+  for (const std::size_t number : by_begin_) {
+    const Plan& plan = plans_[number];
+    if (plan.begin >= end) break;
+    if (plan.end > start && plan.nodes.meets(nodes, plan.extent)) return true;
   }
   return false;
+}
+
+Seconds NodeSpace::first_plan_of(const NodeSet& nodes) const {
+  for (const std::size_t number : by_begin_) {
+    const Plan& plan = plans_[number];
+    if (plan.nodes.meets(nodes, plan.extent)) return plan.begin;
+  }
+  return kNever;
+}
+
+void NodeSpace::leave_free(Seconds start, Seconds end, NodeSet& nodes) const {
+  for (const std::size_t number : by_begin_) {
+    const Plan& plan = plans_[number];
+    if (plan.begin > end) break;
+    if (plan.end > start) nodes.remove(plan.nodes, plan.extent);
+  }
 }
 
 }  // namespace foretime

@@ -1,8 +1,9 @@
-// How a site's Slurm is set up, as slurm_site.py explains it.
+// How a site's Slurm is set up, as sites/slurm/site.py explains it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace foretime {
 
-// slurm_parameters.py has the names and their meaning.
+// sites/slurm/parameters.py has the names and their meaning.
 struct SlurmParameters {
   bool backfill = true;
   Seconds batch_sched_delay = 3;
@@ -134,6 +135,12 @@ struct SlurmSite {
   }
 };
 
+// What a real Slurm tells of a waiting job: since when it ages (kNever: it does not), its priority.
+struct ToldJob {
+  Seconds ages_since = kNever;
+  std::optional<std::int64_t> priority;
+};
+
 // What a job says to Slurm besides what it asks of nodes; -1: nothing.
 struct SlurmJob {
   std::int32_t user = -1;
@@ -154,6 +161,7 @@ struct SlurmJob {
   JobIndex after = -1;          // the job that it comes after
   bool after_end = false;       // once that one has ended, not only started
   std::vector<std::pair<std::int32_t, std::int64_t>> licenses;
+  std::optional<ToldJob> told;
 };
 
 }  // namespace foretime
