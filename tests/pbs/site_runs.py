@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.pbs.pbs_server import PbsServer
 from tests.pbs.site_workload import CPUS_OF_A_HOST, HOSTS, LiveJob, as_rows, live_jobs
+from tests.pbs.usage_watch import UsageWatch
 
 CONFIGURATIONS = Path(__file__).with_name("site_configurations.toml")
 RUNS = Path(__file__).parents[1] / "assets/pbs/runs"
@@ -26,7 +27,6 @@ _QUEUES = (
     "create queue high queue_type=execution, enabled=true, started=true, priority=100",
     "create queue low queue_type=execution, enabled=true, started=true, priority=10",
 )
-_USAGE_EVERY_S = 30
 _CYCLE_WITHIN_S = 20
 # A job's soft_walltime is in its name.
 _HOOK = """
@@ -88,16 +88,13 @@ def run_live(name: str, jobs: list[LiveJob], logs_folder: Path | None = None) ->
     with bring_up(configuration) as server:
         begin = int(time.time()) + 2
         reserved = _reserve(server, configuration, begin)
-        usage: list[Any] = []
-        ids, next_usage = [], float(begin)
-        for job in jobs:
-            while (wait := begin + job.submit_s + 0.2 - time.time()) > 0:
-                time.sleep(min(wait, 1.0))
-                if "fair_share" in name and time.time() >= next_usage:
-                    next_usage = time.time() + _USAGE_EVERY_S
-                    usage.append([int(time.time()) - begin, _usage(server)])
-            ids.append(_submit(server, job, configuration))
-        server.wait_for(lambda: _ended(server) == len(jobs), "all jobs to end", 7200)
+        ids = []
+        with UsageWatch(server.home / "sched_priv/usage") as usage:
+            for job in jobs:
+                while (wait := begin + job.submit_s + 0.2 - time.time()) > 0:
+                    time.sleep(min(wait, 1.0))
+                ids.append(_submit(server, job, configuration))
+            server.wait_for(lambda: _ended(server) == len(jobs), "all jobs to end", 7200)
         time.sleep(2)
         logs = "".join(p.read_text() for p in sorted((server.home / "sched_logs").iterdir()))
         if logs_folder:
@@ -112,7 +109,7 @@ def run_live(name: str, jobs: list[LiveJob], logs_folder: Path | None = None) ->
             "decayed_at": _decayed_at(logs),
             "sched": server.run(["qmgr", "-c", "print sched"]).stdout,
             **happened(_accounting(server), logs, ids, begin),
-            "usage": usage,
+            "charged": [[round(at - begin, 1), used] for at, used in usage.seen],
             **reserved,
         }
 
@@ -181,10 +178,6 @@ def _submit(server: PbsServer, job: LiveJob, configuration: dict[str, Any]) -> s
     if configuration.get("queues"):
         options.append(f"-q{job.queue}")
     return server.qsub(*options, user=job.user, script=f"exec sleep {job.runtime_s}")
-
-
-def _usage(server: PbsServer) -> list[str]:
-    return server.run(["pbsfs", "-p"]).stdout.splitlines()
 
 
 def _accounting(server: PbsServer) -> str:

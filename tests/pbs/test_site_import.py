@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_scheduler import PbsScheduler
-from foretime_sim.sites.pbs_site import PbsReservation, PbsSite, ShareGroup
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.scheduler import PbsScheduler
+from foretime_sim.sites.pbs.site import PbsReservation, PbsSite, ShareGroup
 from foretime_sim.sites.site_file import format_site, parse_site, read_site
 
 from tests.pbs.installed_foretime import InstalledForetime

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
@@ -13,15 +14,15 @@ from typing import Any
 from foretime_sidecar.site_import.pbs_site import import_pbs_site
 from foretime_sidecar.site_import.site_output import SiteOutput
 from foretime_sim.reference.pbs.cycle import PbsCycles, Running
+from foretime_sim.reference.pbs.fair_share import LEAST_USAGE, Entity, FairShare
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
-from foretime_sim.sites.pbs_site import PbsReservation, PbsSite
+from foretime_sim.sites.pbs.site import PbsReservation, PbsSite
 
 TESTS = Path(__file__).parents[2]
 RUNS = TESTS / "assets/pbs/runs"
-# MoM looks every three to five seconds what jobs have used, and tells two to three later. Of 4 to
-# 7 s this fits two live runs best.
-_USAGE_LAG_S = 6
+# MoM looks each three seconds or so what jobs have used, and tells two later.
+_USAGE_LAG_S = 4
 NEVER = 2**40
 """When a job started that never did."""
 INSTALLED_CONFIG = RUNS / "sched_config"
@@ -43,6 +44,8 @@ class LiveRun:
     """After which of these each of the start order started; -1: unknown."""
     top_jobs: tuple[tuple[int, int, int], ...]
     """What pbs_sched said of top jobs: when, of whom, and for when each was planned."""
+    charged: tuple[tuple[float, dict[str, float]], ...]
+    """What pbs_sched had charged to each user, and from when on; not known of all runs."""
 
     @classmethod
     def read(cls, path: Path) -> LiveRun:
@@ -68,6 +71,7 @@ class LiveRun:
             happened,
             tuple(record["start_cycles"]),
             said,
+            tuple((begin + since, used) for since, used in record.get("charged", ())),
         )
 
 
@@ -197,13 +201,41 @@ def model_of(live: LiveRun) -> PbsRun:
     return run_pbs(live.site, live.jobs, live.happened)
 
 
-def same_cycles(live: LiveRun) -> tuple[int, int]:
+class _ToldShare(FairShare):
+    """Fair share with the usage that pbs_sched had written."""
+
+    def __init__(self, live: LiveRun) -> None:
+        super().__init__(live.site.share_groups, live.site.scheduler, live.jobs[0].submit_time)
+        self._charged = live.charged
+
+    def begin_cycle(self, running: Sequence[tuple[PbsJob, int]], now: int) -> None:
+        """Take the usage that was written by the cycle after the event of this second."""
+        super().begin_cycle(running, now)
+        told = [used for since, used in self._charged if since < now + 1]
+        self._take(self.root, told[-1] if told else {})
+        self._use_factors()
+
+    def _take(self, entity: Entity, told: Mapping[str, float]) -> float:
+        below = sum(self._take(child, told) for child in entity.children)
+        entity.usage = below if entity.children else told.get(entity.name, LEAST_USAGE)
+        entity.assumed = entity.usage
+        return entity.usage
+
+
+def same_cycles(live: LiveRun, *, told: bool = False) -> tuple[int, int]:
     """Say of how many live cycles that started jobs the model starts the same, and of how many.
 
     Each cycle is given what ran and waited on the live server, so that a difference in one does not
     make others.
+
+    Parameters
+    ----------
+    told
+        Fair share goes by what pbs_sched had charged, not by what the model would charge.
     """
     cycles = PbsCycles(live.site, live.jobs[0].submit_time)
+    if told:
+        cycles.fair_share = _ToldShare(live)
     started_in: dict[int, list[int]] = {}
     for who, number in zip(live.start_order, live.start_cycles, strict=True):
         started_in.setdefault(number, []).append(who)

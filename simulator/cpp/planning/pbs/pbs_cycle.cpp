@@ -4,11 +4,11 @@
 
 namespace foretime {
 
-PbsCycle::PbsCycle(PbsState& state, PbsScratch& scratch, Seconds now, const std::vector<Job>& jobs,
-                   Pass& pass, std::optional<std::int32_t> only)
+PbsCycle::PbsCycle(PbsState& state, PbsTopJobs& top_jobs, Seconds now, const std::vector<Job>& jobs,
+                   Pass& pass, JobIndex only)
     : state_(state),
       site_(*state.site),
-      scratch_(scratch),
+      top_jobs_(top_jobs),
       jobs_(jobs),
       pass_(pass),
       now_(now),
@@ -17,42 +17,11 @@ PbsCycle::PbsCycle(PbsState& state, PbsScratch& scratch, Seconds now, const std:
       is_dedicated_(is_dedicated(site_, now)),
       turns_(site_.round_robin ? site_.queues.size() : 1),
       place_of_queue_(site_.queues.size(), 0),
-      top_jobs_(site_.queues.size() + 1, 0),
       stopped_(site_.queues.size(), false) {
   std::size_t place = 0;
   for (const auto& level : site_.levels) {
     for (const std::int32_t number : level)
       place_of_queue_[static_cast<std::size_t>(number)] = place++;
-  }
-  for (const PbsReservation& reservation : site_.reservations) {
-    if (reservation.start > now && reservation.end > now) {
-      calendar_.coming.push_back(
-          {reservation.start, reservation.end, -1, reservation.hosts, false});
-    }
-  }
-  if (!calendar_.coming.empty()) complete_calendar();
-}
-
-// Puts in all that is known at the beginning of the cycle.
-void PbsCycle::complete_calendar() {
-  calendar_.complete = true;
-  calendar_.events.reserve(state_.ends.size() + 16);
-  for (const auto& [end, index] : state_.ends) {
-    calendar_.events.push_back({end, PbsEventKind::kEnd, index, -1});
-  }
-  for (std::size_t i = 0; i < site_.reservations.size(); ++i) {
-    const PbsReservation& reservation = site_.reservations[i];
-    const auto number = static_cast<std::int32_t>(i);
-    if (reservation.end <= now_) continue;
-    if (reservation.start > now_) {
-      calendar_.add({reservation.start, PbsEventKind::kRun, -1, number});
-    }
-    calendar_.add({reservation.end, PbsEventKind::kEnd, -1, number});
-  }
-  for (const auto& [begins, ends] : site_.dedicated_time) {
-    if (ends <= now_) continue;
-    calendar_.add({begins, PbsEventKind::kDedicatedStart, -1, -1});
-    calendar_.add({ends, PbsEventKind::kDedicatedEnd, -1, -1});
   }
 }
 
@@ -82,7 +51,7 @@ bool PbsCycle::might_start(const PbsGroup& of) const {
 
 // Whether it makes a difference to anybody that it has its turn.
 bool PbsCycle::matters(const PbsGroup& of) const {
-  return might_start(of) || may_be_top_job(of.queue) ||
+  return might_start(of) || top_jobs_.may_add(of.queue) ||
          (site_.strict && (!backfills_ || queue(of.queue).depth == 0));
 }
 
@@ -95,15 +64,19 @@ void PbsCycle::add_turn(std::int32_t number, std::size_t at) {
 }
 
 void PbsCycle::add_turns() {
-  const auto add = [this](std::int32_t number) {
-    const PbsGroup& of = state_.groups[static_cast<std::size_t>(number)];
-    // Where queues have their turns, those who can't start have one, too.
-    if (is_looked_at(of) && (site_.round_robin || matters(of))) add_turn(number, 0);
+  // Where queues have their turns, those who can't start have one, too.
+  const auto has_turn = [this](const PbsGroup& of) {
+    return is_looked_at(of) && (site_.round_robin || matters(of));
   };
-  if (only_) {
-    add(*only_);
-  } else {
-    for (const std::int32_t number : state_.filled) add(number);
+  if (only_ >= 0) {
+    const std::int32_t number = state_.record(only_).group;
+    const PbsGroup& of = state_.groups[static_cast<std::size_t>(number)];
+    const auto at = std::find(of.jobs.begin(), of.jobs.end(), only_) - of.jobs.begin();
+    if (has_turn(of)) add_turn(number, static_cast<std::size_t>(at));
+    return;
+  }
+  for (const std::int32_t number : state_.filled) {
+    if (has_turn(state_.groups[static_cast<std::size_t>(number)])) add_turn(number, 0);
   }
 }
 
@@ -192,7 +165,20 @@ std::optional<PbsCycle::Turn> PbsCycle::next() {
 
 // Going through it
 
+PbsCycle::Turn PbsCycle::first_turn(JobIndex index) const {
+  return {state_.record(index).group, 0, jobs_[static_cast<std::size_t>(index)].rank};
+}
+
 void PbsCycle::run() {
+  // Before a top job it would be one in its place.
+  const JobIndex last = top_jobs_.last();
+  if (only_ >= 0 && last >= 0 && is_after(first_turn(last), first_turn(only_))) only_ = -1;
+  if (only_ < 0) {
+    top_jobs_.begin(now_);
+  } else {
+    top_jobs_.go_on(now_);
+    any_refused_ = state_.waiting > 1;
+  }
   value_groups();
   add_turns();
   sort();
@@ -205,34 +191,28 @@ void PbsCycle::look_at(Turn turn) {
   const JobIndex index = of.jobs[turn.at];
   const std::int32_t number = of.queue;
   PbsRecord& job = state_.record(index);
-  std::optional<PbsPlacement> placement;
-  if (!is_refused(of)) {
-    PbsWorld world(state_, calendar_, scratch_, now_);
-    placement = world.place(index, state_.hosts, state_.counts);
-  }
+  const bool judged = !is_refused(of);
+  auto placement = judged ? top_jobs_.place(index) : std::nullopt;
+  bool is_top = false;
   if (placement) {
     job.placement = std::move(*placement);
     pass_.start(index, any_refused_ ? StartedBy::kBackfilled : StartedBy::kHead);
     started_.push_back(index);
-    if (calendar_.complete) {
-      calendar_.add({job.planned_end, PbsEventKind::kEnd, index, -1});
-    }
+    top_jobs_.started(index);
   } else {
     any_refused_ = true;
-    const bool is_top = may_be_top_job(number) && plan(index);
+    is_top = top_jobs_.may_add(number) && top_jobs_.add(index, judged);
     state_.refused_at[static_cast<std::size_t>(of.alike)] = state_.freed;
-    if (is_top) {
-      ++top_jobs_[queue(number).depth ? static_cast<std::size_t>(number) : site_.queues.size()];
-      if (!may_be_top_job(number)) drop_idle();
-    }
+    if (is_top && !top_jobs_.may_add(number)) drop_idle();
     ++turn.at;
     stop_behind(number);
   }
-  const bool sorts = site_.fair_share.on && (job.runs || job.planned_start != kNever);
+  const bool sorts = site_.fair_share.on && (job.runs || is_top);
   if (sorts) assume_used(job);
   Turns& turns = turns_[site_.round_robin ? static_cast<std::size_t>(number) : 0];
   const std::size_t before = turns.size();
-  if (!stopped_[static_cast<std::size_t>(number)] && (site_.round_robin || matters(of))) {
+  if (only_ < 0 && !stopped_[static_cast<std::size_t>(number)] &&
+      (site_.round_robin || matters(of))) {
     add_turn(turn.group, turn.at);
   }
   if (sorts) {
@@ -258,34 +238,6 @@ void PbsCycle::assume_used(const PbsRecord& job) {
   PbsValues values{};
   for (std::size_t i = 0; i < kPbsListed; ++i) values[i] = static_cast<double>(job.counted.list[i]);
   state_.fair_share.assume(job.entity, site_.fair_share.usage.value(values));
-}
-
-// `should_backfill_with_job`.
-bool PbsCycle::may_be_top_job(std::int32_t number) const {
-  if (!backfills_ || !site_.strict) return false;
-  if (const auto own = queue(number).depth) {
-    return top_jobs_[static_cast<std::size_t>(number)] < *own;
-  }
-  return top_jobs_.back() < site_.depth;
-}
-
-// `add_job_to_calendar`; no start is found for who could never run.
-bool PbsCycle::plan(JobIndex index) {
-  if (!calendar_.complete) complete_calendar();
-  PbsHosts hosts = state_.hosts;
-  PbsCounts counts = state_.counts;
-  PbsWorld world(state_, calendar_, scratch_, now_);
-  auto found = world.planned_start(index, hosts, counts);
-  if (!found) return false;
-  PbsRecord& job = state_.record(index);
-  job.planned_start = found->first;
-  planned_.push_back(index);
-  const Seconds end = found->first + job.planned();
-  const bool exclusive = job.exclusive;
-  calendar_.add({found->first, PbsEventKind::kRun, index, -1});
-  calendar_.add({end, PbsEventKind::kEnd, index, -1});
-  calendar_.coming.push_back({found->first, end, index, std::move(found->second), exclusive});
-  return true;
 }
 
 // With strict_ordering and no backfilling nobody passes a job that can't start.

@@ -6,20 +6,19 @@
 #include <optional>
 #include <vector>
 
-#include "planning/pbs/pbs_world.hpp"
+#include "planning/pbs/pbs_top_jobs.hpp"
 #include "planning/planner.hpp"
 
 namespace foretime {
 
 class PbsCycle {
  public:
-  // Of the given group alone where no other job might start.
-  PbsCycle(PbsState& state, PbsScratch& scratch, Seconds now, const std::vector<Job>& jobs,
-           Pass& pass, std::optional<std::int32_t> only);
+  // Of a job alone, which has just come, where no other might start; -1: of all.
+  PbsCycle(PbsState& state, PbsTopJobs& top_jobs, Seconds now, const std::vector<Job>& jobs,
+           Pass& pass, JobIndex only);
 
   void run();
   const std::vector<JobIndex>& started() const { return started_; }
-  const std::vector<JobIndex>& planned() const { return planned_; }
 
  private:
   // A waiting job whose turn comes: the first of its group that has not been looked at.
@@ -56,34 +55,29 @@ class PbsCycle {
   void look_at(Turn turn);
   void drop_idle();
   void assume_used(const PbsRecord& job);
-  bool may_be_top_job(std::int32_t number) const;
-  bool plan(JobIndex index);
   void stop_behind(std::int32_t number);
-  void complete_calendar();
+  Turn first_turn(JobIndex index) const;
   void drop_all() {
     for (Turns& turns : turns_) turns.clear();
   }
 
   PbsState& state_;
   const PbsSite& site_;
-  PbsScratch& scratch_;
+  PbsTopJobs& top_jobs_;
   const std::vector<Job>& jobs_;
   Pass& pass_;
   Seconds now_;
-  std::optional<std::int32_t> only_;
+  JobIndex only_;
   bool backfills_;
   bool is_dedicated_;
-  PbsCalendar calendar_;
   std::vector<Turns> turns_;  // one, or by queue
   std::vector<std::int64_t> entity_rank_;
   std::vector<std::size_t> place_of_queue_;
-  std::vector<std::int64_t> top_jobs_;  // by queue; of the server at the end
-  std::vector<bool> stopped_;           // by queue
+  std::vector<bool> stopped_;  // by queue
   bool any_refused_ = false;
   std::size_t last_queue_ = 0;
   std::size_t last_level_ = 0;
   std::vector<JobIndex> started_;
-  std::vector<JobIndex> planned_;
 };
 
 }  // namespace foretime

@@ -108,7 +108,7 @@ bool PbsFormula::uses(PbsName name) const {
                      [name](const Node& node) { return node.name == name; });
 }
 
-// Trees are as deep as formulas are nested, which pbs_formula.py bounds.
+// Trees are as deep as formulas are nested, which sites/pbs/formula.py bounds.
 // NOLINTNEXTLINE(misc-no-recursion)
 double PbsFormula::value_of(const Node& node, const PbsValues& known) const {
   switch (node.operation) {

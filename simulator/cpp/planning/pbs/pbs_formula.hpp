@@ -1,4 +1,4 @@
-// job_sort_formula and fairshare_usage_res: what pbs_formula.py has read, evaluated.
+// job_sort_formula and fairshare_usage_res: what sites/pbs/formula.py has read, evaluated.
 #pragma once
 
 #include <array>

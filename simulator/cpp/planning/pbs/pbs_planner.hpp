@@ -60,9 +60,7 @@ class PbsPlanner final : public QueuePlanner, public OnNodes {
   void schedule(Seconds now, const Queue& queue, Pass& pass) override;
   Seconds next_moment() const override;
   void reached(Seconds now) override;
-  Seconds planned_start(JobIndex index) const override {
-    return state_.record(index).planned_start;
-  }
+  Seconds planned_start(JobIndex index) const override { return top_jobs_->planned_start(index); }
   std::optional<std::vector<JobIndex>> own_queue() const override;
 
  private:
@@ -84,6 +82,9 @@ class PbsPlanner final : public QueuePlanner, public OnNodes {
   bool cycle(Seconds now, Pass* pass, JobIndex submitted);
   void charge(Seconds now);
   double used_by(const PbsRecord& job, Seconds known) const;
+  bool is_judged_alone(const PbsRecord& job) const;
+  // Whether anything hangs on what has been used.
+  bool goes_by_shares() const { return state_.site->fair_share.on || state_.site->formula; }
   // Whether who may start at all hangs on what has been used.
   bool values_change() const {
     const PbsSite& site = *state_.site;
@@ -92,12 +93,12 @@ class PbsPlanner final : public QueuePlanner, public OnNodes {
 
   PbsState state_;
   PbsScratch scratch_;
+  std::unique_ptr<PbsTopJobs> top_jobs_;
   std::vector<Seconds> timed_;  // beginnings and ends of reservations, ends of dedicated time
   std::size_t next_timed_ = 0;
   std::vector<JobIndex> ended_;  // in this second, not yet told of
   Seconds ended_at_ = 0;
-  std::vector<JobIndex> coming_;  // submitted in this second
-  std::vector<JobIndex> planned_;
+  std::vector<JobIndex> coming_;   // submitted in this second
   std::int64_t gone_through_ = 0;  // `freed` when the last cycle went through the queue
   bool asked_ = false;             // a cycle is due though nothing has begun or ended
   bool records_ = false;

@@ -1,5 +1,5 @@
-// How a site's PBS is set up, as pbs_site.py explains it, in numbers: queues, hosts and people by
-// their codes, times on the engine's clock.
+// How a site's PBS is set up, as sites/pbs/site.py explains it, in numbers: queues, hosts and
+// people by their codes, times on the engine's clock.
 #pragma once
 
 #include <algorithm>
@@ -132,7 +132,14 @@ struct PbsSite {
            });
   }
   // Whether what starts may change though nothing begins or ends.
-  bool goes_by_time() const { return strict || !dedicated_time.empty() || !reservations.empty(); }
+  bool goes_by_clock() const { return !dedicated_time.empty() || !reservations.empty(); }
+  // Whether jobs change places in the queue while they wait.
+  bool order_changes() const { return fair_share.on || (formula && formula->goes_by_shares()); }
+  // Whether who comes last is last in the queue.
+  bool is_in_order_of_submission() const {
+    return !fair_share.on && !formula && sort_keys.empty() &&
+           (queues.size() == 1 || !(by_queue || round_robin));
+  }
 };
 
 }  // namespace foretime

@@ -43,7 +43,6 @@ struct PbsRecord {
   bool refused = false;  // at its submission
   Seconds start = 0;
   Seconds planned_end = 0;  // once it runs
-  Seconds planned_start = kNever;
   PbsPlacement placement;
   bool seen = false;  // by the last cycle under fair share, having used so much
   double used = 0;
@@ -61,6 +60,7 @@ struct PbsGroup {
   double value = 0;    // of job_sort_formula
   std::deque<JobIndex> jobs;
   std::size_t place = 0;  // among those that have jobs
+  std::optional<bool> can_ever_run;
 };
 
 struct PbsState {
@@ -98,6 +98,7 @@ struct PbsState {
   PbsFairShare fair_share;
   Seconds last_cycle;
   std::size_t waiting = 0;
+  bool any_soft = false;  // whether a job has had a soft_walltime
 
   // Equivalence classes, and groups of the queue, by what makes them.
   std::map<std::vector<std::int64_t>, std::int32_t> alike_number;

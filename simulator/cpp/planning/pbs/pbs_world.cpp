@@ -177,23 +177,26 @@ std::int64_t PbsWorld::times_on(std::int32_t number, const PbsSelect& select,
 void PbsWorld::note_visits(std::int32_t host, Seconds end) {
   auto& visits = scratch_.visits;
   visits.clear();
-  const auto note = [&](Seconds time, bool begins, const PbsPlacement& placement, bool exclusive) {
-    if (time <= performed_ || time >= end) return;
+  const auto note = [&](Seconds time, bool begins, const Resources& amount, bool exclusive) {
+    if (performed_ < time && time < end) visits.push_back({time, begins, exclusive, amount});
+  };
+  const auto note_end = [&](Seconds time, const PbsPlacement& placement, bool exclusive) {
     for (const PbsShare& share : placement) {
-      if (share.host == host) visits.push_back({time, begins, exclusive, share.amount});
+      if (share.host == host) note(time, false, share.amount, exclusive);
     }
   };
   for (const JobIndex index : state_.running_on[static_cast<std::size_t>(host)]) {
     const PbsRecord& job = state_.record(index);
-    note(job.planned_end, false, job.placement, job.exclusive);
+    note_end(job.planned_end, job.placement, job.exclusive);
   }
   for (const std::int32_t number : state_.reserved) {
     const PbsReservation& reservation = state_.site->reservations[static_cast<std::size_t>(number)];
-    note(reservation.end, false, reservation.hosts, false);
+    note_end(reservation.end, reservation.hosts, false);
   }
-  for (const PbsComing& each : calendar_.coming) {
-    note(each.start, true, each.placement, each.exclusive);
-    note(each.end, false, each.placement, each.exclusive);
+  for (const PbsCalendar::Visit& visit : calendar_.visits[static_cast<std::size_t>(host)]) {
+    const PbsComing& who = calendar_.coming[visit.coming];
+    note(who.start, true, visit.amount, who.exclusive);
+    note(who.end, false, visit.amount, who.exclusive);
   }
   std::sort(visits.begin(), visits.end(), [](const auto& a, const auto& b) {
     return a.time != b.time ? a.time < b.time : !a.begins && b.begins;

@@ -35,10 +35,33 @@ struct PbsComing {
 
 // Events in their order, and who is to begin.
 struct PbsCalendar {
+  // What somebody who is to begin has of a host.
+  struct Visit {
+    std::size_t coming = 0;
+    Resources amount;
+  };
   std::vector<PbsEvent> events;
   std::vector<PbsComing> coming;
-  bool complete = false;  // whether ends of running jobs are among the events
+  std::vector<std::vector<Visit>> visits;  // by host, once there is any
+  bool complete = false;                   // whether ends of running jobs are among the events
 
+  void clear() {
+    for (const PbsComing& each : coming) {
+      for (const PbsShare& share : each.placement) {
+        visits[static_cast<std::size_t>(share.host)].clear();
+      }
+    }
+    events.clear();
+    coming.clear();
+    complete = false;
+  }
+  void expect(PbsComing who, std::size_t hosts) {
+    visits.resize(hosts);
+    for (const PbsShare& share : who.placement) {
+      visits[static_cast<std::size_t>(share.host)].push_back({coming.size(), share.amount});
+    }
+    coming.push_back(std::move(who));
+  }
   void add(const PbsEvent& event) {
     const auto place = event.kind == PbsEventKind::kEnd
                            ? std::lower_bound(events.begin(), events.end(), event)

@@ -10,10 +10,10 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import core_request
-from foretime_sim.sites.pbs_formula import FormulaNode, parse_formula
-from foretime_sim.sites.pbs_limits import EntityLimits, PbsLimits
-from foretime_sim.sites.pbs_refusals import check_modelled, order_formula
-from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsServer, PbsSite
+from foretime_sim.sites.pbs.formula import FormulaNode, parse_formula
+from foretime_sim.sites.pbs.limits import EntityLimits, PbsLimits
+from foretime_sim.sites.pbs.refusals import check_modelled, order_formula
+from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsServer, PbsSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, Request
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
@@ -39,6 +39,11 @@ _SORT_KEYS = {
     "fair_share_perc": 6,
 }
 _COUNTED = ("ncpus", "mem", "ngpus")
+WHY_NEVER = (
+    "a limit on what is queued, resources_min or resources_max, the state of its queue, or what"
+    " its limits and shares ever allow keeps it out"
+)
+"""Why a job may never run."""
 _NO_LIMIT = np.iinfo(np.int64).max
 
 

@@ -21,8 +21,8 @@ from foretime_sim.reference.pbs.job import PbsJob
 from foretime_sim.reference.pbs.limits import Counts
 from foretime_sim.reference.pbs.order import QueueOrder
 from foretime_sim.reference.pbs.world import World
-from foretime_sim.sites.pbs_refusals import check_modelled, order_formula
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.refusals import check_modelled, order_formula
+from foretime_sim.sites.pbs.site import PbsSite
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from foretime_sim.reference.pbs.calendar import Placement
 from foretime_sim.reference.pbs.cycle import PbsCycles, Running
 from foretime_sim.reference.pbs.job import PbsJob
 from foretime_sim.reference.pbs.limits import Counts, why_refused
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.site import PbsSite
 
 _END, _SUBMIT, _TIMED = range(3)
 
@@ -34,7 +34,7 @@ class PbsRun:
     --------
     >>> from foretime_sim.reference.pbs.job import Chunk, PbsJob
     >>> from foretime_sim.reference.pbs.run import run_pbs
-    >>> from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+    >>> from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
     >>> site = PbsSite((PbsHost("n1", {"ncpus": 4}),), (PbsQueue("workq"),))
     >>> jobs = [PbsJob(i, i, 100, (Chunk(1, {"ncpus": 4}),), walltime_s=200) for i in range(2)]
     >>> run_pbs(site, jobs).start
@@ -54,7 +54,8 @@ def run_pbs(
     """Run jobs, in the order of their submission, under a site's scheduler.
 
     A cycle follows each end and each submission. There is one at the beginning and end of each
-    reservation, and one after ``scheduler_iteration`` seconds without.
+    reservation, and one after ``scheduler_iteration`` seconds without, whether anybody waits or not
+    (``next_task`` in pbsd_main.c). Where nobody waits or runs, nothing comes of it.
 
     Parameters
     ----------
@@ -73,8 +74,8 @@ def run_pbs(
     --------
     >>> from foretime_sim.reference.pbs.job import Chunk, PbsJob
     >>> from foretime_sim.reference.pbs.run import run_pbs
-    >>> from foretime_sim.sites.pbs_scheduler import PbsScheduler
-    >>> from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
+    >>> from foretime_sim.sites.pbs.scheduler import PbsScheduler
+    >>> from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
     >>> strict = PbsScheduler(strict_ordering=True)
     >>> site = PbsSite((PbsHost("n1", {"ncpus": 4}),), (PbsQueue("workq"),), scheduler=strict)
     >>> asked = [(3, 100), (4, 100), (1, 100)]
@@ -119,7 +120,7 @@ class _Run:
         iteration = self.site.server.scheduler_iteration_s
         last = 0
         while self.events:
-            if self.waiting and self.events[0][0] > last + iteration:
+            if (self.waiting or self.running) and self.events[0][0] > last + iteration:
                 now, kind, index = last + iteration, _TIMED, -1
             else:
                 now, _, kind, index = heapq.heappop(self.events)

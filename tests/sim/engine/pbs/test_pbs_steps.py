@@ -13,8 +13,8 @@ from foretime_sim.engine.stepwise import Engine
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Correction
-from foretime_sim.sites.pbs_limits import PbsLimits
-from foretime_sim.sites.pbs_site import PbsServer, PbsSite
+from foretime_sim.sites.pbs.limits import PbsLimits
+from foretime_sim.sites.pbs.site import PbsServer, PbsSite
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import Workload
