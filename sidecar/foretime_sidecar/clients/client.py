@@ -190,6 +190,11 @@ class QueuedJob:
     asked, has_nodes
         What it asks of nodes, and what it has of each if it runs; ``None`` and nothing where the
         client does not tell.
+    nice, licenses
+        As it was submitted: what Slurm takes off its priority; names with counts.
+    ages_since
+        From when on its age counts for its priority, epoch seconds; 0: it does not yet; ``None``:
+        that is not told.
 
     Examples
     --------
@@ -224,6 +229,9 @@ class QueuedJob:
     array_limit: int | None = None
     asked: AskedNodes | None = None
     has_nodes: tuple[HeldNode, ...] = ()
+    nice: int = 0
+    licenses: str = ""
+    ages_since: int | None = None
 
     @property
     def is_short(self) -> bool:

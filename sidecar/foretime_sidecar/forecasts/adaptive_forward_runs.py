@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
+import numpy as np
+from foretime_estimators.arrays import BoolArray
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.forward import usable_cores
+from foretime_sim.engine.queue_places import kept_by_limits
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
@@ -24,6 +28,7 @@ _FEWEST = 20  # of all pending jobs
 _ALL_S, _LET_GO_S, _ONE_S = 15.0, 2.5, 0.4
 # Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
+_OVER_S = 10 * 365 * 86_400
 
 
 class _Budget:
@@ -98,6 +103,18 @@ class SampleModels:
         self.arrivals.finished(job)
 
 
+def _without_kept(moment: Moment, kept: BoolArray, free: BoolArray) -> Moment:
+    """Give a moment whose pending jobs at a limit come when all is over; asked are the others."""
+    pending = moment.snapshot.pending
+    joins = np.where(kept, moment.now + _OVER_S, pending.joins_at())
+    return replace(
+        moment,
+        snapshot=replace(moment.snapshot, pending=replace(pending, eligible_time=joins)),
+        asked=moment.asked[free],
+        since=None if moment.since is None else moment.since[free],
+    )
+
+
 class ForecastLadder:
     """A `foretime_sim.waits.forecaster.WaitForecaster` of forward runs, if the queue allows them.
 
@@ -109,6 +126,9 @@ class ForecastLadder:
         Which learn with it; fresh ones if not given.
     now_within_s
         As for `foretime_sim.waits.forward_forecaster.ForwardForecaster`.
+    knows_limits
+        Whether the policy lets go who is at a limit; otherwise there is no answer on those, and the
+        others start as if they were not there.
 
     Attributes
     ----------
@@ -122,13 +142,19 @@ class ForecastLadder:
     oracle = False
 
     def __init__(
-        self, most_jobs: int, models: SampleModels | None = None, now_within_s: int = 0
+        self,
+        most_jobs: int,
+        models: SampleModels | None = None,
+        now_within_s: int = 0,
+        *,
+        knows_limits: bool = False,
     ) -> None:
         self.hurried = False
         self.drawn = 0
         self._most_jobs = most_jobs
         self._models = models or SampleModels()
         self._now_within_s = now_within_s
+        self._knows_limits = knows_limits
         self._s_per_sample = 0.0  # as it was last
 
     def can_afford(self, s_per_run: float) -> bool:
@@ -170,6 +196,16 @@ class ForecastLadder:
         return self._forecast(moment, _LET_GO_S)[0]
 
     def _forecast(self, moment: Moment, all_s: float) -> tuple[WaitForecasts, _Budget | None]:
+        kept = kept_by_limits(moment.snapshot)
+        if self._knows_limits or not kept.any():
+            return self._forecast_all(moment, all_s)
+        free = ~kept[moment.asked - len(moment.snapshot.running)]
+        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s)
+        answer = WaitForecasts.none(len(free))
+        answer.wait_s[free], answer.starts_now[free] = some.wait_s, some.starts_now
+        return answer, pace
+
+    def _forecast_all(self, moment: Moment, all_s: float) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)
         samples = self.samples(len(moment.snapshot), asked)
         if not samples:

@@ -14,7 +14,7 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
@@ -103,6 +103,11 @@ class CalibratedBest:
         self._ladder.hurried = hurried
         if self._site_runs is not None:
             self._site_runs.hurried = hurried
+
+    @property
+    def knows_limits(self) -> bool:
+        """Whether it can say when limits let jobs start: the site is known."""
+        return self._known is not None and self._known.site is not None
 
     def basis(self, jobs: int) -> Basis:
         """Say what the last forecasts stand on, which were of a queue of so many jobs."""

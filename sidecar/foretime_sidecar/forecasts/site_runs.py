@@ -12,15 +12,14 @@ import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.forward import start_times_of
-from foretime_sim.engine.queue_places import joined_in_order
 from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.advance_reservations import node_reservations
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.moment import Moment
 
@@ -81,7 +80,7 @@ class SiteRuns:
     ) -> None:
         self.ran: SlurmSite | None = None
         self._known = known
-        self._ladder = ForecastLadder(most_jobs, models, NOW_S)
+        self._ladder = ForecastLadder(most_jobs, models, NOW_S, knows_limits=True)
         self._bound = TimeBound(most_s)
         self._slow: tuple[int, int, str] | None = None  # jobs, when, and what was said
         self._said = ""
@@ -110,7 +109,7 @@ class SiteRuns:
             by_site = as_site(moment, site)
             why_not = self._why_too_slow(by_site)
             if not why_not:
-                answer = _unreserved(by_site, self._ladder.forecast(by_site))
+                answer = self._ladder.forecast(by_site)
                 self.ran = site
         except Exception as error:  # noqa: BLE001 - a model's mistake must not cost all forecasts
             why_not = f"{error}" if isinstance(error, InputError) else repr(error)
@@ -123,7 +122,7 @@ class SiteRuns:
             return WaitForecasts.none(len(moment.asked))
         try:
             by_site = as_site(moment, self.ran)
-            return _unreserved(by_site, self._ladder.consider(by_site))
+            return self._ladder.consider(by_site)
         except Exception as error:  # noqa: BLE001 - as above
             self._note(f"a job that is not in the queue: {error}")
             return WaitForecasts.none(len(moment.asked))
@@ -170,34 +169,11 @@ class SiteRuns:
         """Learn nothing: the models have a teacher."""
 
 
-def _unreserved(moment: Moment, answer: WaitForecasts) -> WaitForecasts:
-    """Take away answers on jobs that have none but reserved nodes: whose those are is not known."""
-    snapshot, requests = moment.snapshot, moment.snapshot.pending.requests
-    if requests is None or snapshot.machine is None or not snapshot.reservations:
-        return answer
-    number = {group.name: at for at, group in enumerate(snapshot.machine.node_groups)}
-    reserved = {
-        number[name]
-        for each in node_reservations(snapshot.reservations)
-        for name in each.node_groups
-    }
-    inside = np.array(
-        [
-            all(reserved.issuperset(choice.node_groups) for choice in request.choices)
-            for request in requests.distinct
-        ],
-        dtype=np.bool_,
-    )
-    rows = moment.asked - len(snapshot.running)
-    theirs = inside[requests.number[rows]]
-    return WaitForecasts(
-        np.where(theirs[:, np.newaxis], np.nan, answer.wait_s),
-        np.where(theirs, np.nan, answer.starts_now),
-    )
-
-
 def as_site(moment: Moment, site: SlurmSite) -> Moment:
-    """Give a moment under the site's Slurm, its queue in the order that Slurm has it in.
+    """Give a moment under the site's Slurm, with its priorities, fair share and limits.
+
+    The queue has the order that Slurm has it in now, and changes it as the site's rules say. Where
+    the settings name another order, or nobody tells whose the jobs are, it is that of submissions.
 
     Raises
     ------
@@ -212,21 +188,36 @@ def as_site(moment: Moment, site: SlurmSite) -> Moment:
         correction = Correction.REQUESTED
     site = on_machine(site, snapshot, snapshot.machine)
     policy = Policy(backfill=Slurm(site), correction=correction)
-    pending = snapshot.pending
-    if moment.policy.order is Order.PRIORITY:
-        in_order = joined_in_order(pending, snapshot.now)
-        pending = replace(pending, submit_time=in_order, eligible_time=None)
-    since = moment.waits_from()
-    snapshot = replace(snapshot, pending=pending, machine=site.machine)
-    return replace(moment, snapshot=snapshot, policy=policy, since=since)
+    told = None
+    if moment.policy.order is Order.PRIORITY and snapshot.told is not None:
+        told = tuple(_known_to(site, job) for job in snapshot.told)
+    snapshot = replace(snapshot, machine=site.machine, told=told)
+    return replace(moment, snapshot=snapshot, policy=policy, since=moment.waits_from())
+
+
+def _known_to(site: SlurmSite, job: ToldJob) -> ToldJob:
+    """Leave out what the site does not know, which may have come since it was read."""
+    said = job.said
+    names = [word.partition(":")[0] for word in (said.licenses or "").split(",")]
+    return replace(
+        job,
+        reservation=job.reservation if job.reservation in _names(site) else None,
+        said=replace(
+            said,
+            qos=said.qos if said.qos in site.qos else None,
+            licenses=said.licenses if set(names) <= set(site.licenses) else None,
+        ),
+    )
+
+
+def _names(site: SlurmSite) -> set[str]:
+    return {each.name for each in site.reservations}
 
 
 def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
     """Give a site with the nodes, partitions and reservations that there are now.
 
-    Those partitions are on the machine that start jobs, whatever state the site had them in. Who is
-    at a limit is left out of the queue, and the order is what Slurm's priorities make of it now: so
-    neither accounts nor weights go with it.
+    Those partitions are on the machine that start jobs, whatever state the site had them in.
     """
     there = {part.name for part in machine.slurm_partitions}
     known = {part.name: part.max_nodes_in_use for part in site.machine.slurm_partitions}
@@ -236,17 +227,8 @@ def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSi
     return replace(
         site,
         machine=replace(machine, slurm_partitions=parts),
-        priority=SlurmPriority(multifactor=False),
         rules={
-            name: PartitionRules(
-                default_memory_per_node_mib=rules.default_memory_per_node_mib,
-                over_time_limit_s=rules.over_time_limit_s,
-            )
-            for name, rules in site.rules.items()
-            if name in there
+            name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
         },
-        qos={},
-        associations=(),
-        enforced=frozenset(),
         reservations=node_reservations(snapshot.reservations),
     )

@@ -62,6 +62,11 @@ class ServedForecaster(WaitForecaster, Protocol):
 
     hurried: bool
 
+    @property
+    def knows_limits(self) -> bool:
+        """Whether it can say when limits let jobs start."""
+        ...
+
     def basis(self, jobs: int) -> Basis:
         """Say what the last forecasts stand on, which were of a queue of so many jobs."""
         ...
@@ -374,7 +379,7 @@ class WaitForecasting:
         self._saved_at = self.board.made_at
 
     def _forecast(self, look: Look) -> Board:
-        moment = QueueMoment.of(look, self._settings)
+        moment = QueueMoment.of(look, self._settings, knows_limits=self._forecaster.knows_limits)
         with self._one_at_a_time:
             waits = Waits.rows(self._forecaster.forecast(moment.everybody()))
         rows: dict[str, JobForecast] = {}
@@ -393,7 +398,7 @@ class WaitForecasting:
             if basis.site is not None:
                 how = (
                     f"the queue goes on as this site's Slurm {release_of(basis.site)} schedules, "
-                    "in the order that it has now"
+                    "by its priorities and limits"
                 )
             else:
                 how = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
@@ -99,14 +100,20 @@ class QueueMoment:
     requests: tuple[JobRequest, ...]
 
     @classmethod
-    def of(cls, look: Look, settings: ForecastSettings) -> QueueMoment:
-        """Take a look at the queue under the settings' order and backfilling."""
+    def of(
+        cls, look: Look, settings: ForecastSettings, *, knows_limits: bool = False
+    ) -> QueueMoment:
+        """Take a look at the queue under the settings' order and backfilling.
+
+        ``knows_limits``: with the jobs that a limit keeps waiting.
+        """
         taken = snapshot_of(
             look.queue,
             look.cluster,
             taken_at=look.taken_at,
             soft_limit=look.soft_limit,
             reservations=look.reservations,
+            knows_limits=knows_limits,
         )
         correction = look.correction if look.soft_limit else Correction.REQUESTED
         policy = Policy(Order(settings.order), family_named(settings.backfill), correction)
@@ -177,23 +184,41 @@ class QueueMoment:
         snapshot, live = self.taken.snapshot, self.taken.live
         if self.look.cluster is not None and live is not None and job.request.queue:
             _check_partitions(job.request.queue, self.look.cluster, live)
+        submit_time = max(job.eligible_time or snapshot.now, snapshot.now)
+        told = ToldJob(
+            job.request.user,
+            job.request.project,
+            ages_since=submit_time,
+            priority=self._own_priority(job.request),
+        )
         added = snapshot.with_job(
             job.request.processors,
             job.request.requested_time,
             job.planned_s,
-            submit_time=max(job.eligible_time or snapshot.now, snapshot.now),
+            submit_time=submit_time,
             priority=self._new_priority(job.request),
             resources=None if live is None else live.resources_of(job.request.queue, job.asked),
+            told=told,
         )
         requests = (*self.requests, job.request)
         return Moment(added, self.policy, requests, np.array([len(added) - 1], dtype=np.int64))
 
+    def _own_priority(self, request: JobRequest) -> int | None:
+        """Give the priority of its user's newest job; ``None`` if that user has none waiting."""
+        waiting = self.taken.jobs[self.first_pending :]
+        own = [job for job in waiting if job.request.user == request.user]
+        return max(own, key=_submitted).priority or None if own else None
+
     def _new_priority(self, request: JobRequest) -> int | None:
         waiting = self.taken.jobs[self.first_pending :]
-        own = [job for job in waiting if job.request.user == request.user] or waiting
-        if not own:
-            return None
-        return max(own, key=lambda job: job.request.submit_time).priority
+        own = self._own_priority(request)
+        if own is not None or not waiting:
+            return own
+        return max(waiting, key=_submitted).priority
+
+
+def _submitted(job: QueuedJob) -> int:
+    return job.request.submit_time
 
 
 def _check_partitions(asked: str, cluster: Cluster, live: LiveMachine) -> None:

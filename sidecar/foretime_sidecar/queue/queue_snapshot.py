@@ -16,7 +16,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.node_snapshot import NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
+from foretime_sim.workloads.site_jobs import SiteJob
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import Cluster
@@ -25,8 +27,8 @@ from foretime_sidecar.queue.job_columns import JobColumns, why_not_released
 from foretime_sidecar.queue.live_machine import LiveMachine
 
 FLAT_POOL = "which nodes a job may have, reservations and limits are not looked at"
+LIMITS_UNKNOWN = "limits of users, accounts and QOS are not known: jobs at one are left out"
 ON_NODES = (
-    "limits of users, accounts and QOS are not known: jobs at one are left out",
     "nodes that are drained or down stay so",
     "nobody is preempted",
 )
@@ -92,6 +94,7 @@ def snapshot_of(
     taken_at: int,
     soft_limit: bool = False,
     reservations: Sequence[Reservation] = (),
+    knows_limits: bool = False,
 ) -> QueueSnapshot:
     """Take a queue as the beginning of forward runs.
 
@@ -108,6 +111,8 @@ def snapshot_of(
         Whether the scheduler plans with time_min.
     reservations
         Of nodes, current and to come; on a flat pool they are not looked at.
+    knows_limits
+        Whether jobs that a limit keeps waiting are taken along, for who knows the limits.
     """
     live = None
     if machine is not None:
@@ -118,11 +123,12 @@ def snapshot_of(
             pending = [LeftOut(job, str(error)) for job in queue.jobs]
             nothing = snapshot_of(Queue(0, ()), taken_at=taken_at)
             return replace(nothing, left_out=tuple(pending))
-    sorted_out = _SortedOut.of(queue, live)
+    sorted_out = _SortedOut.of(queue, live, knows_limits=knows_limits and live is not None)
     running = sorted(sorted_out.running, key=lambda job: _start_time(job, taken_at))
     pending_jobs = sorted_out.pending
     columns = JobColumns.of(running, pending_jobs)
     tasks = np.array([job.tasks for job in pending_jobs], dtype=np.int64)
+    each_task = [job for job in pending_jobs for _ in range(job.tasks)]
     requests = None
     if live is not None:
         numbered = NodeRequests.of_each([sorted_out.request[id(job)] for job in pending_jobs])
@@ -140,16 +146,32 @@ def snapshot_of(
         () if live is None else live.reservations,
         machine=None if live is None else live.machine,
         limits=columns.array_limits(),
+        told=None if live is None else tuple(map(told_of, (*running, *each_task))),
     )
-    each_task = [job for job in pending_jobs for _ in range(job.tasks)]
     submitted = {id(job): as_submitted(job) for job in (*running, *pending_jobs)}
     return QueueSnapshot(
         snapshot,
         tuple(submitted[id(job)] for job in (*running, *each_task)),
         (*running, *each_task),
         tuple(sorted_out.left_out),
-        _not_modelled(pending_jobs, live),
+        _not_modelled(pending_jobs, live, knows_limits=knows_limits),
         live,
+    )
+
+
+def told_of(job: QueuedJob) -> ToldJob:
+    """Give what the scheduler tells of a job besides what it asks of nodes."""
+    since = job.ages_since
+    if since is None:
+        since = max(job.eligible_time or 0, job.request.submit_time)
+    return ToldJob(
+        job.request.user,
+        job.request.project,
+        job.reservation,
+        SiteJob(qos=job.qos, nice=job.nice, licenses=job.licenses or None),
+        since or None,
+        job.priority or None,
+        at_limit=_at_limit(job),
     )
 
 
@@ -163,11 +185,11 @@ class _SortedOut:
     request: dict[int, Request]
 
     @classmethod
-    def of(cls, queue: Queue, live: LiveMachine | None) -> _SortedOut:
+    def of(cls, queue: Queue, live: LiveMachine | None, *, knows_limits: bool) -> _SortedOut:
         out = cls([], [], [], {})
         fitted: dict[tuple[JobResources, int, int], Request] = {}
         for job in queue.jobs:
-            reason = _why_left_out(job)
+            reason = _why_left_out(job, knows_limits=knows_limits)
             if reason is None and job.state is QueueState.PENDING:
                 try:
                     if live is not None:
@@ -218,8 +240,12 @@ def _fit(
     return known[asked]
 
 
-def _not_modelled(pending: Sequence[QueuedJob], live: LiveMachine | None) -> tuple[str, ...]:
+def _not_modelled(
+    pending: Sequence[QueuedJob], live: LiveMachine | None, *, knows_limits: bool
+) -> tuple[str, ...]:
     said = [FLAT_POOL] if live is None else list(ON_NODES)
+    if live is not None and not knows_limits:
+        said.insert(0, LIMITS_UNKNOWN)
     if any(job.dependent for job in pending):
         said.append(NO_FAILURES)
     if live is not None:
@@ -238,7 +264,12 @@ def as_submitted(job: QueuedJob) -> JobRequest:
     return replace(job.request, requested_time=requested)
 
 
-def _why_left_out(job: QueuedJob) -> str | None:
+def _at_limit(job: QueuedJob) -> bool:
+    """Say whether a limit of a QOS or an association keeps a job waiting, by Slurm's reasons."""
+    return job.state is QueueState.PENDING and job.reason.startswith(("Assoc", "QOS"))
+
+
+def _why_left_out(job: QueuedJob, *, knows_limits: bool) -> str | None:
     if job.state is QueueState.SUSPENDED:
         return "suspended"
     if job.state is QueueState.RUNNING:
@@ -247,7 +278,7 @@ def _why_left_out(job: QueuedJob) -> str | None:
         return "held"
     if job.dependent and not job.dependency:
         return "dependent"
-    if job.reason.startswith(("Assoc", "QOS")):
+    if _at_limit(job) and not knows_limits:
         return "at a limit"
     if job.reason.startswith("JobArrayTaskLimit") and job.array_limit is None:
         return "at a limit"

@@ -33,7 +33,7 @@ void use_slurm(Engine& engine, const std::shared_ptr<SlurmSite>& site, bool reco
   if (keep_plans) engine.slurm_planner().keep_plans();
 }
 
-// A row of `JobRows` (foretime_sim.engine.native.slurm_core).
+// A row of what a job says (foretime_sim.engine.native.slurm_core).
 SlurmJob job_of(std::span<const std::int64_t> row, Licenses licenses) {
   const auto small = [row](std::size_t column) { return static_cast<std::int32_t>(row[column]); };
   SlurmJob job;
@@ -94,7 +94,7 @@ std::vector<NodeBeginning::Held> held_nodes(Column slurm_partition, Rows rows) {
 
 void begin_with_slurm(Beginning& beginning, std::shared_ptr<SlurmSite> site,
                       std::vector<ResourceRequest> requests, Column request_of,
-                      Column slurm_partition, Rows held, const std::optional<SlurmNotes>& notes) {
+                      Column slurm_partition, Rows held, std::shared_ptr<const SlurmState> known) {
   SlurmBeginning& slurm = beginning.slurm.emplace();
   slurm.site = std::move(site);
   slurm.requests = std::move(requests);
@@ -102,23 +102,65 @@ void begin_with_slurm(Beginning& beginning, std::shared_ptr<SlurmSite> site,
     slurm.request_of.push_back(static_cast<std::int32_t>(request_of(i)));
   }
   slurm.running = held_nodes(slurm_partition, held);
-  slurm.notes = notes;
+  slurm.known = std::move(known);
+}
+
+// Of a real scheduler's jobs, by row; `told` has since when each pending one ages, kNever if it
+// does not, and `priority` what it is told to be.
+void describe_beginning(Beginning& beginning, Rows rows, const std::vector<Licenses>& licenses,
+                        Column eligible, std::vector<std::optional<std::int64_t>> priority) {
+  if (!beginning.slurm) throw std::invalid_argument("facts come after the site");
+  SlurmBeginning& slurm = *beginning.slurm;
+  const std::size_t running = beginning.running.size();
+  if (rows.shape(1) != kJobColumns || rows.shape(0) != running + beginning.pending.size() ||
+      licenses.size() != rows.shape(0) || eligible.shape(0) != beginning.pending.size() ||
+      priority.size() != beginning.pending.size()) {
+    throw std::invalid_argument("what is known of jobs has another number of rows or columns");
+  }
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    slurm.facts.push_back(job_of({rows.data() + (i * kJobColumns), kJobColumns}, licenses[i]));
+  }
+  for (std::size_t i = 0; i < priority.size(); ++i) {
+    slurm.facts[running + i].told = {.ages_since = eligible(i), .priority = priority[i]};
+  }
+}
+
+// Whose jobs that come later may be, and which of these each is.
+void give_owners(Arrivals& arrivals, Rows owners, Column owner_of) {
+  if (owners.shape(1) != kJobColumns || owner_of.shape(0) != arrivals.jobs.size()) {
+    throw std::invalid_argument("owners have another number of rows or columns");
+  }
+  for (std::size_t i = 0; i < owners.shape(0); ++i) {
+    arrivals.owners.push_back(job_of({owners.data() + (i * kJobColumns), kJobColumns}, {}));
+  }
+  for (std::size_t i = 0; i < owner_of.shape(0); ++i) {
+    arrivals.owner_of.push_back(static_cast<std::int32_t>(owner_of(i)));
+    if (std::cmp_greater_equal(arrivals.owner_of.back(), arrivals.owners.size())) {
+      throw std::invalid_argument("there is no such owner");
+    }
+  }
+}
+
+// Of the jobs of a snapshot, in its order.
+SlurmState known_state(const Engine& engine, Column jobs) {
+  std::vector<JobIndex> from;
+  from.reserve(jobs.shape(0));
+  for (std::size_t i = 0; i < jobs.shape(0); ++i) from.push_back(static_cast<JobIndex>(jobs(i)));
+  return {engine.slurm_planner().state(), Renumbering(std::move(from), engine.jobs().size())};
 }
 
 }  // namespace
 
 void register_slurm_beginning(nb::module_& m, nb::class_<Beginning>& beginning) {
-  nb::class_<SlurmNotes>(m, "SlurmNotes");
-  beginning.def("use_slurm", &begin_with_slurm, nb::arg("site"), nb::arg("requests"),
+  nb::class_<SlurmState>(m, "SlurmState");
+  beginning.def_prop_ro("pending_jobs", [](const Beginning& of) { return of.pending.size(); });
+  beginning.def("use_slurm", &begin_with_slurm, nb::arg("site").none(), nb::arg("requests"),
                 nb::arg("request_of"), nb::arg("slurm_partition"), nb::arg("held"),
-                nb::arg("notes").none());
-  m.def(
-      "slurm_notes",
-      [](const Engine& engine) {
-        const SlurmNotes& notes = engine.slurm_planner().state();
-        return notes;
-      },
-      nb::arg("engine"));
+                nb::arg("known").none());
+  beginning.def("describe_for_slurm", &describe_beginning, nb::arg("rows"), nb::arg("licenses"),
+                nb::arg("eligible"), nb::arg("priority"));
+  m.def("give_owners", &give_owners, nb::arg("arrivals"), nb::arg("owners"), nb::arg("owner_of"));
+  m.def("slurm_state", &known_state, nb::arg("engine"), nb::arg("jobs"));
 }
 
 void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
@@ -166,6 +208,16 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
           nb::arg("groups"), nb::arg("below"));
   engine.def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"))
       .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("row"), nb::arg("licenses"))
+      .def(
+          "change_for_slurm",
+          [](Engine& e, JobIndex index, const std::vector<std::int64_t>& row) {
+            if (row.size() != kJobColumns) {
+              throw std::invalid_argument("a job has another number of columns");
+            }
+            SlurmPlanner& planner = e.slurm_planner();
+            planner.change(index, job_of(row, planner.controller().facts(index).licenses));
+          },
+          nb::arg("index"), nb::arg("row"))
       .def("describe_all_for_slurm", &describe_all, nb::arg("rows"))
       .def(
           "give_licenses",
@@ -173,6 +225,15 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
             e.slurm_planner().controller().facts(index).licenses = std::move(licenses);
           },
           nb::arg("index"), nb::arg("licenses"))
+      .def(
+          "slurm_priority",
+          [](const Engine& e, JobIndex index) -> std::optional<std::int64_t> {
+            const SlurmController& controller = e.slurm_planner().state().controller;
+            if (!controller.record(index).waits) return std::nullopt;
+            const Wish& first = controller.wishes(index).front();
+            return controller.rules().priority_of(index, first.slurm_partition);
+          },
+          nb::arg("index"))
       .def(
           "slurm_reason",
           [](const Engine& e, JobIndex index) {

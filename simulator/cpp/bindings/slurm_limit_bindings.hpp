@@ -9,7 +9,7 @@
 
 namespace foretime {
 
-// A site's limits from a `LimitTables` of Python (foretime_sim.sites.slurm_limit_tables).
+// A site's limits from a `LimitTables` of Python (foretime_sim.sites.slurm.limit_tables).
 std::shared_ptr<const slurm::LimitsSetup> limits_setup_of(const nanobind::object& tables);
 void register_slurm_limits(nanobind::module_& m);
 

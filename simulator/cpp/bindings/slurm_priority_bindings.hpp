@@ -1,5 +1,5 @@
 // Slurm's priorities, for the tests that compare them with their specification; and a site's tables
-// (foretime_sim.sites.slurm_priority_tables) as the core has it.
+// (foretime_sim.sites.slurm.priority_tables) as the core has it.
 #pragma once
 
 #include <nanobind/nanobind.h>

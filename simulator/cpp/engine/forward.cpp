@@ -69,30 +69,80 @@ std::optional<NodeScheduling> nodes_of(const Beginning& beginning,
   return nodes;
 }
 
-// The same of a site's Slurm.
-std::optional<SlurmState> slurm_of(const Beginning& beginning,
-                                   const std::vector<std::size_t>& order) {
-  if (!beginning.slurm) return std::nullopt;
+// Which of the pending jobs are asked about: marked for each, and the columns of the result.
+struct Asked {
+  std::vector<bool> marked;          // by pending job
+  std::vector<std::size_t> columns;  // by place in submission order, after the running jobs
+};
+
+// What all samples have in common.
+struct Prepared {
+  std::vector<std::size_t> order;  // in which the pending jobs are submitted
+  std::optional<Asked> asked;      // none: every job
+  std::optional<NodeScheduling> nodes;
+  std::optional<SlurmState> slurm;
+  std::int32_t first_request = 0;  // of the snapshot, among those that its Slurm knows
+  std::optional<PbsState> pbs;
+  std::shared_ptr<const AdmissionRules> rules;
+};
+
+// The number that each row of a snapshot has in the engines, and the other way round.
+std::vector<JobIndex> numbers_of(std::size_t running, const std::vector<std::size_t>& order) {
+  std::vector<JobIndex> numbers(running + order.size());
+  for (std::size_t i = 0; i < running; ++i) numbers[i] = static_cast<JobIndex>(i);
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    numbers[running + order[at]] = static_cast<JobIndex>(running + at);
+  }
+  return numbers;
+}
+
+SlurmState known_of(const SlurmBeginning& from, Seconds now, std::size_t running,
+                    const std::vector<std::size_t>& order) {
+  if (!from.known) return {from.site, now};
+  const std::size_t known = from.known->controller.request_of().size();
+  std::vector<JobIndex> rows(running + order.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t row = i < running ? i : running + order[i - running];
+    rows[i] = row < known ? static_cast<JobIndex>(row) : -1;
+  }
+  return {*from.known, Renumbering(std::move(rows), known)};
+}
+
+// The same of a site's Slurm, whose jobs wait already as far as they do at the moment.
+void prepare_slurm(const Beginning& beginning, Prepared& made) {
+  if (!beginning.slurm) return;
   const SlurmBeginning& from = *beginning.slurm;
+  const std::vector<std::size_t>& order = made.order;
+  const std::size_t running = beginning.running.size();
   Engine engine(beginning.machine, beginning.policy, beginning.now);
-  engine.use_slurm(SlurmState(from.site, beginning.now));
+  engine.use_slurm(known_of(from, beginning.now, running, order));
+  if (made.rules) engine.admit_by(made.rules);
   SlurmPlanner& planner = engine.slurm_planner();
+  SlurmController& controller = planner.controller();
+  made.first_request = static_cast<std::int32_t>(controller.requests().size());
   for (const ResourceRequest& request : from.requests) planner.add_request(request);
-  for (std::size_t i = 0; i < beginning.running.size(); ++i) {
+  const std::vector<JobIndex> numbers = numbers_of(running, order);
+  for (std::size_t row = 0; row < from.facts.size(); ++row) {
+    controller.describe(numbers[row], from.facts[row]);
+  }
+  for (std::size_t i = 0; i < running; ++i) {
     const auto index = static_cast<JobIndex>(i);
-    if (!from.running_facts.empty()) planner.controller().describe(index, from.running_facts[i]);
-    planner.has_already(index, from.running[i].slurm_partition, from.running[i].nodes);
+    if (!from.known)
+      planner.has_already(index, from.running[i].slurm_partition, from.running[i].nodes);
     engine.add_running(beginning.running[i]);
   }
   for (std::size_t at = 0; at < order.size(); ++at) {
-    const auto index = static_cast<JobIndex>(beginning.running.size() + at);
-    planner.set_request(index, from.request_of[order[at]]);
-    if (!from.pending_facts.empty()) {
-      planner.controller().describe(index, from.pending_facts[order[at]]);
+    const auto index = static_cast<JobIndex>(running + at);
+    const auto place = static_cast<std::size_t>(index);
+    const std::vector<std::int32_t>& request_of = controller.request_of();
+    if (place >= request_of.size() || request_of[place] < 0) {
+      planner.set_request(index, made.first_request + from.request_of[order[at]]);
     }
+    engine.submit(beginning.pending[order[at]]);
   }
-  planner.begin_with(from.notes);
-  return planner.state();
+  if (!from.known) planner.look_at_once();
+  engine.resume_queue({}, beginning.pass_due);
+  made.slurm.emplace(planner.state());
 }
 
 // The same of a site's PBS.
@@ -147,12 +197,6 @@ std::shared_ptr<const AdmissionRules> rules_of(const Beginning& beginning,
   return rules;
 }
 
-// Which of the pending jobs are asked about: marked for each, and the columns of the result.
-struct Asked {
-  std::vector<bool> marked;          // by pending job
-  std::vector<std::size_t> columns;  // by place in submission order, after the running jobs
-};
-
 Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size_t>& order,
                std::size_t running) {
   Asked asked{std::vector<bool>(order.size(), false), {}};
@@ -164,16 +208,6 @@ Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size
   }
   return asked;
 }
-
-// What all samples have in common.
-struct Prepared {
-  std::vector<std::size_t> order;  // in which the pending jobs are submitted
-  std::optional<Asked> asked;      // none: every job
-  std::optional<NodeScheduling> nodes;
-  std::optional<SlurmState> slurm;
-  std::optional<PbsState> pbs;
-  std::shared_ptr<const AdmissionRules> rules;
-};
 
 void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
                 std::size_t sample, Seconds* start_time) {
@@ -205,24 +239,35 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
     const Arrivals& arrivals = samples.arrivals;
     for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
       const JobIndex arriving = engine.submit(arrivals.jobs[i]);
+      if (!arrivals.owner_of.empty()) {
+        engine.slurm_planner().controller().describe(
+            arriving, arrivals.owners[static_cast<std::size_t>(arrivals.owner_of[i])]);
+      }
       if (nodes || prepared.slurm || prepared.pbs) {
-        engine.on_nodes().set_request(arriving, arrivals.request_of[i]);
+        engine.on_nodes().set_request(arriving, prepared.first_request + arrivals.request_of[i]);
       }
     }
   }
   if (beginning.plans || prepared.slurm || prepared.pbs || !beginning.pass_due) {
     engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
   }
-  if (!engine.finish_awaited()) throw std::logic_error("a forward run left jobs waiting for ever");
+  // A limit of the site may never let a job start.
+  if (!engine.finish_awaited() && !prepared.slurm) {
+    throw std::logic_error("a forward run left jobs waiting for ever");
+  }
+  const auto start_of = [&engine](std::size_t index) {
+    const Job& job = engine.jobs()[index];
+    return job.state == State::kSubmitted || job.state == State::kPending ? kNever : job.start;
+  };
   if (only) {
     Seconds* start = start_time + sample * only->columns.size();
-    for (const std::size_t column : only->columns) *start++ = engine.jobs()[column].start;
+    for (const std::size_t column : only->columns) *start++ = start_of(column);
     return;
   }
   Seconds* row = start_time + sample * jobs;
   for (std::size_t i = 0; i < running; ++i) row[i] = engine.jobs()[i].start;
   for (std::size_t at = 0; at < order.size(); ++at) {
-    row[running + order[at]] = engine.jobs()[running + at].start;
+    row[running + order[at]] = start_of(running + at);
   }
 }
 
@@ -232,12 +277,13 @@ bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {
   const Prepared prepared = [&] {
-    Prepared made{in_submission_order(beginning.pending), {}, {}, {}, {}, {}};
+    Prepared made;
+    made.order = in_submission_order(beginning.pending);
     if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
     made.nodes = nodes_of(beginning, made.order);
-    if (auto slurm = slurm_of(beginning, made.order)) made.slurm.emplace(std::move(*slurm));
     if (auto pbs = pbs_of(beginning, made.order)) made.pbs.emplace(std::move(*pbs));
     made.rules = rules_of(beginning, made.order);
+    prepare_slurm(beginning, made);
     return made;
   }();
   std::atomic<std::size_t> next{0};

@@ -34,9 +34,11 @@ struct SlurmBeginning {
   std::vector<ResourceRequest> requests;
   std::vector<std::int32_t> request_of;      // of each pending job
   std::vector<NodeBeginning::Held> running;  // of each
-  std::vector<SlurmJob> running_facts;       // of each, as of the pending ones; or none
-  std::vector<SlurmJob> pending_facts;
-  std::optional<SlurmNotes> notes;  // when its loops run; none: they look at once
+  // What is known of an engine's slurmctld, by row: the running jobs, then the pending ones, of
+  // which more may have been added behind.
+  std::shared_ptr<const SlurmState> known;
+  // Or of a real one's jobs, by row; empty: nothing.
+  std::vector<SlurmJob> facts;
 };
 
 // A site's PBS in place of a flat pool, and what its jobs have and ask.
@@ -72,6 +74,9 @@ struct Arrivals {
   std::vector<Job> jobs;           // those of the first sample first
   std::vector<std::size_t> first;  // of each sample, and the end; empty if there are no arrivals
   std::vector<std::int32_t> request_of;  // on nodes
+  // Under Slurm: whose they may be, and which of these each is; empty: nobody's.
+  std::vector<SlurmJob> owners;
+  std::vector<std::int32_t> owner_of;
 };
 
 struct Samples {

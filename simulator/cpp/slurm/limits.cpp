@@ -36,6 +36,13 @@ Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
   for (const AssociationSetup& association : setup_->associations) look_at(association.limits);
 }
 
+Limits::Limits(const Limits& other, const Renumbering& jobs) : Limits(other) {
+  running_.clear();
+  for (const auto& [old, run] : other.running_) {
+    if (const JobIndex job = jobs.to(old); job >= 0) running_.emplace(job, run);
+  }
+}
+
 // Partitions --------------------------------------------------------------------------------------
 
 bool Limits::qos_denied(const LimitedJob& job, std::int32_t slurm_partition) const {

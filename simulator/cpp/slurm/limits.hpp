@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/renumbering.hpp"
 #include "slurm/limit_checks.hpp"
 #include "slurm/limit_groups.hpp"
 #include "slurm/limit_setup.hpp"
@@ -20,6 +21,8 @@ namespace foretime::slurm {
 class Limits {
  public:
   Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now);
+  // The same with other numbers of jobs.
+  Limits(const Limits& other, const Renumbering& jobs);
 
   // Why a job is refused as it is submitted; `jobs`: tasks of an array that come at once.
   Reason why_refused(const LimitedJob& job, std::int64_t jobs) const;

@@ -28,6 +28,26 @@ Priorities::Priorities(std::shared_ptr<const PrioritySite> site, Seconds now)
   }
 }
 
+Priorities::Priorities(const Priorities& other, const Renumbering& jobs,
+                       const std::vector<const PricedRequest*>& asked)
+    : site_(other.site_),
+      fair_share_(other.fair_share_),
+      clock_(other.clock_),
+      has_ticks_(other.has_ticks_),
+      known_(jobs.column(other.known_, {})),
+      lowest_(other.lowest_) {
+  for (JobIndex old = other.first_; old >= 0; old = other.at(old).after) {
+    const JobIndex job = jobs.to(old);
+    if (job < 0) continue;
+    Known& known = at(job);
+    known.said.asked = asked[static_cast<std::size_t>(job)];
+    known.first_slot = slots_.size();
+    const auto first = other.slots_.begin() + static_cast<std::ptrdiff_t>(other.at(old).first_slot);
+    slots_.insert(slots_.end(), first, first + std::ssize(partitions_of(job)));
+    append(job);
+  }
+}
+
 void Priorities::append(JobIndex job) {
   Known& known = at(job);
   known.before = last_;
@@ -70,6 +90,17 @@ void Priorities::recompute(JobIndex job, const PricedJob& said, Seconds now) {
   at(job).held = false;
   if (at(job).started == kNever) fix(job, said.asked->tres);
   set(job, now);
+}
+
+void Priorities::adopt(JobIndex job, std::int64_t priority, Seconds now) {
+  if (site_->multifactor) {
+    set(job, now);
+    at(job).said.site_factor += priority - static_cast<std::int64_t>(at(job).priority);
+    set(job, now);
+    return;
+  }
+  at(job).priority = rounded(static_cast<double>(priority));
+  lowest_ = std::min(lowest_, at(job).priority);
 }
 
 void Priorities::started(JobIndex job, std::int32_t partition, std::span<const std::int64_t> tres,

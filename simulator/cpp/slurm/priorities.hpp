@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/renumbering.hpp"
 #include "core/types.hpp"
 #include "slurm/billing.hpp"
 #include "slurm/fair_share.hpp"
@@ -101,6 +102,9 @@ struct PricedJob {
 class Priorities {
  public:
   Priorities(std::shared_ptr<const PrioritySite> site, Seconds now);
+  // The same with other numbers of jobs; `asked`: by new number, what each asks for.
+  Priorities(const Priorities& other, const Renumbering& jobs,
+             const std::vector<const PricedRequest*>& asked);
 
   // A job is eligible since some moment, or not yet (kNever): held, or waiting for its begin time
   // or other jobs. A held one has the priority 0 until recompute().
@@ -110,6 +114,9 @@ class Priorities {
   void set_eligible(JobIndex job, Seconds eligible) { at(job).eligible = eligible; }
   // As when it is released, changed or requeued.
   void recompute(JobIndex job, const PricedJob& said, Seconds now);
+  const PricedJob& said(JobIndex job) const { return of(job); }
+  // A job's priority is known: what differs from the site's own is its site factor from now on.
+  void adopt(JobIndex job, std::int64_t priority, Seconds now);
   void started(JobIndex job, std::int32_t partition, std::span<const std::int64_t> tres,
                Seconds now);
   // Of one that ran, or that is cancelled as it waits.

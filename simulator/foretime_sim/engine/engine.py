@@ -20,7 +20,12 @@ from foretime_sim.engine.native.node_core import (
     refuse_of_flat_pool,
     use_machine,
 )
-from foretime_sim.engine.native.pbs_core import PbsNames, describe_for_pbs, use_pbs_site
+from foretime_sim.engine.native.pbs_core import (
+    WHY_NEVER,
+    PbsNames,
+    describe_for_pbs,
+    use_pbs_site,
+)
 from foretime_sim.engine.native.slurm_core import (
     check_all_ran,
     describe_for_slurm,
@@ -158,7 +163,7 @@ def simulate(
     if slurm is not None:
         check_all_ran(core, workload, partial(slurm_reason, core, slurm))
     elif pbs is not None:
-        check_all_ran(core, workload)
+        check_all_ran(core, workload, lambda _: WHY_NEVER)
     schedule = core_schedule(core, policy, workload.machine)
     if check:
         overruns = policy.overruns is not Overruns.KILL

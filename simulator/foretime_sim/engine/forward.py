@@ -34,7 +34,8 @@ from foretime_sim.engine.native.snapshot_columns import (
 )
 from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
-from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes
+from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes, SlurmNotes
+from foretime_sim.engine.told_jobs import ToldJob, describe_told, own_arrivals
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.advance_reservations import (
     check_interval,
@@ -47,13 +48,14 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_calls import has_python
 from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes, by_role
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
 from foretime_sim.workloads.resource_requests import distinct_rows
 
 __all__ = [
+    "NEVER",
     "After",
     "Dependencies",
     "GroupLimit",
@@ -64,7 +66,9 @@ __all__ = [
     "PlanNotes",
     "RunningJobs",
     "SampledArrivals",
+    "SlurmNotes",
     "Snapshot",
+    "ToldJob",
     "forward_runs",
     "start_times_of",
 ]
@@ -84,6 +88,8 @@ class SampledArrivals:
         Times in seconds.
     scheduled_time, time_limit, priority, requests
         As those of `foretime_sim.engine.snapshot.PendingJobs`.
+    owner, owners
+        Where the snapshot tells whose its jobs are: a row of ``owners`` for each job.
     slurm_partitions
         On nodes, in place of ``requests``: where the jobs go, each with its processors as tasks.
         With neither they go to the default slurm_partition. Jobs that could never run there are
@@ -100,6 +106,8 @@ class SampledArrivals:
     priority: Int64Array | None = None
     requests: NodeRequests | None = None
     slurm_partitions: Labels | None = None
+    owner: Int64Array | None = None
+    owners: tuple[ToldJob, ...] = ()
 
     def rows(self, chosen: Int64Array) -> SampledArrivals:
         """Give some of the jobs, by row."""
@@ -153,7 +161,8 @@ def forward_runs(
     Returns
     -------
     Int64Array
-        Start times, shape (samples, jobs), seconds; those of running jobs are as given.
+        Start times, shape (samples, jobs), seconds; those of running jobs are as given. Under a
+        site's Slurm, a job that a limit never lets start has `NEVER`.
 
     Raises
     ------
@@ -255,7 +264,11 @@ def _run(
         give_nodes(beginning, snapshot, None if arrivals is None else arrivals.requests, site)
     coming = _core.Arrivals()
     if arrivals is not None:
-        coming = _arrivals(snapshot, policy, arrivals, len(runtimes))
+        coming, order = _arrivals(snapshot, policy, arrivals, len(runtimes))
+        # Under an engine's own notes nobody knows the codes of its names.
+        told = snapshot.told is not None and not _notes_of(snapshot, site)
+        if isinstance(site, SlurmSite) and arrivals.owner is not None and told:
+            own_arrivals(coming, site, arrivals.owners, arrivals.owner[order])
     return beginning.run(runtimes, coming, only, threads)
 
 
@@ -365,7 +378,7 @@ def _placed(snapshot: Snapshot, machine: Machine, arrivals: SampledArrivals) -> 
 
 def _arrivals(
     snapshot: Snapshot, policy: Policy, arrivals: SampledArrivals, samples: int
-) -> _core.Arrivals:
+) -> tuple[_core.Arrivals, Int64Array]:
     jobs = len(arrivals.sample)
 
     def column(name: str, least: int, most: int = LONGEST_S) -> Int64Array:
@@ -399,7 +412,20 @@ def _arrivals(
     )
     order = np.argsort(sample, kind="stable")
     first = np.searchsorted(sample[order], np.arange(samples + 1)).astype(np.int64)
-    return _core.Arrivals.of(first, *(values[order] for values in columns))
+    return _core.Arrivals.of(first, *(values[order] for values in columns)), order
+
+
+def _notes_of(snapshot: Snapshot, site: SlurmSite | PbsSite | None) -> _core.SlurmState | None:
+    """Give what an engine's Slurm has in mind, if it is that of the site."""
+    notes = snapshot.slurm_notes
+    return None if notes is None or notes.site != site else notes.state
+
+
+def _first_partitions(machine: Machine, running: Int64Array, pending: NodeRequests) -> list[str]:
+    """Give the slurm_partition of each running job, and the first that each pending one names."""
+    first = [request.choices[0].slurm_partition for request in pending.distinct]
+    places = [*running.tolist(), *(first[number] for number in pending.number.tolist())]
+    return [machine.slurm_partitions[place].name for place in places]
 
 
 def give_nodes(
@@ -427,15 +453,22 @@ def give_nodes(
         )
         return
     if site is not None:
+        state = _notes_of(snapshot, site)
+        told = None if state is not None else snapshot.told
+        core = None
+        if state is None:
+            rules = as_submitted(site) if told is None else site
+            core = core_site(rules, snapshot.epoch_of_zero)
         beginning.use_slurm(
-            # Snapshots do not know whose jobs are.
-            core_site(as_submitted(site), snapshot.epoch_of_zero),
+            core,
             [core_request(request) for request in asked],
             np.ascontiguousarray(requests.number, dtype=np.int64),
             partition,
             held.rows(),
-            snapshot.slurm_notes,
+            state,
         )
+        if told is not None:
+            describe_told(beginning, site, told, _first_partitions(machine, partition, requests))
         return
     beginning.use_nodes(
         [core_group(machine, number) for number in range(len(machine.node_groups))],

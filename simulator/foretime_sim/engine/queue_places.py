@@ -7,22 +7,31 @@ from typing import assert_never
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 
-from foretime_sim.engine.snapshot import PendingJobs, Snapshot
+from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import by_role
 
 
 def waiting_now(snapshot: Snapshot) -> BoolArray:
-    """Say which pending jobs are in the queue: eligible, and without an open dependency.
+    """Say which pending jobs are in the queue: eligible, without an open dependency, at no limit.
 
     A limit on what a group has at once may keep one from starting all the same.
     """
     pending = snapshot.pending
-    waits = np.asarray(pending.joins_at() <= snapshot.now)
+    waits = np.asarray(pending.joins_at() <= snapshot.now) & ~kept_by_limits(snapshot)
     if pending.dependencies is not None:
         waits[pending.dependencies.job] = False
     return waits
+
+
+def kept_by_limits(snapshot: Snapshot) -> BoolArray:
+    """Say which pending jobs a limit keeps waiting now, as they are told."""
+    pending = len(snapshot.pending)
+    told = snapshot.told or ()
+    return np.array(
+        [job.at_limit for job in told[len(told) - pending :]] or [False] * pending, bool
+    )
 
 
 def score(order: Order, wait_s: int, scheduled_time_s: int, processors: int) -> float:
@@ -65,28 +74,3 @@ def places(snapshot: Snapshot, policy: Policy) -> Int64Array:
     place = np.empty(len(pending), dtype=np.int64)
     place[np.lexsort((np.arange(len(pending)), joined, first))] = np.arange(len(pending))
     return place
-
-
-def joined_in_order(pending: PendingJobs, now: int) -> Int64Array:
-    """Give times of joining by which the queue has the order of its jobs' priorities.
-
-    For a scheduler that orders by submission in the place of one whose priorities are known as of
-    now. The times of those that have joined are dealt out anew, the earliest to the first in order;
-    who comes later keeps its own.
-
-    >>> import numpy as np
-    >>> from foretime_sim.engine.queue_places import joined_in_order
-    >>> from foretime_sim.engine.snapshot import PendingJobs
-    >>> one, asked = np.ones(3, dtype=int), np.full(3, 600)
-    >>> jobs = PendingJobs(np.array([10, 20, 90]), one, asked, priority=np.array([1, 5, 9]))
-    >>> joined_in_order(jobs, now=60).tolist()
-    [20, 10, 90]
-    """
-    joined = pending.joins_at().copy()
-    rows = np.flatnonzero(joined <= now)
-    first = rows[np.lexsort((rows, joined[rows], -pending.priorities()[rows]))]
-    # Equal times leave the order to the rows, so one who must go before a row above it is earlier.
-    gap = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(first) < 0)])[: len(first)]
-    latest = np.minimum.accumulate((np.sort(joined[rows]) - gap)[::-1])[::-1]
-    joined[first] = latest + gap
-    return joined

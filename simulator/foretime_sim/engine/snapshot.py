@@ -25,8 +25,9 @@ from foretime_sim.engine.node_snapshot import (
     check_nodes_in_use,
     nodes_of_engine,
 )
-from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes
+from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes, SlurmNotes
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
@@ -38,6 +39,7 @@ from foretime_sim.policies.advance_reservations import (
 )
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.role_times import RoleTimes, ScheduledTimes
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.workloads.node_request import JobResources, fit_request
 
 __all__ = ["PendingJobs", "RunningJobs", "Snapshot"]
@@ -206,8 +208,12 @@ class Snapshot:
     limits
         On what groups of jobs have at once.
     slurm_notes
-        Under Slurm, taken of an engine: when its loops run next, and what they left; ``None``: they
-        look at the queue at once.
+        Under Slurm, taken of an engine: whose the jobs are, priorities and usage, when its loops
+        run next, and what they left; ``None``: they look at the queue at once.
+    told
+        Under Slurm, of a real queue: what it tells of each job, in the order of columns. Without
+        this and notes, nobody knows whose the jobs are: the queue has the order of submissions, and
+        only partitions have limits.
     pbs_notes
         Under PBS, taken of an engine: whose the jobs are, what fair share has counted, and when the
         last cycle was; ``None``: nothing is known of that.
@@ -247,7 +253,8 @@ class Snapshot:
     machine: Machine | None = None
     limits: tuple[GroupLimit, ...] = ()
     current_order: Order | None = None
-    slurm_notes: _core.SlurmNotes | None = None
+    slurm_notes: SlurmNotes | None = None
+    told: tuple[ToldJob, ...] | None = None
     pbs_notes: _core.PbsNotes | None = None
     epoch_of_zero: int = 0
 
@@ -262,6 +269,8 @@ class Snapshot:
             check_within(kind, "processors", jobs.processors, 1, self.machine_processors)
         check_within("running jobs", "start_time", self.running.start_time, -LONGEST_S, self.now)
         running, pending = len(self.running), len(self.pending)
+        if self.told is not None and len(self.told) != running + pending:
+            raise InputError(f"told: {len(self.told)} rows for {running + pending} jobs")
         if self.pending.dependencies is not None:
             self.pending.dependencies.checked(running, pending)
         processors = np.concatenate([self.running.processors, self.pending.processors])
@@ -327,6 +336,10 @@ class Snapshot:
         running = running[np.argsort(_rows(core, running).tie, kind="stable")]
         pending = _core.waiting_jobs(core)
         runs, waiting = _rows(core, running), _rows(core, pending)
+        jobs = np.concatenate([running, pending])
+        slurm_notes, backfill = None, engine.policy.backfill
+        if isinstance(backfill, Slurm):
+            slurm_notes = SlurmNotes(backfill.site, _core.slurm_state(core, jobs))
         guard, plans = None, None
         if engine.policy.guard is not None:
             guard = GuardNotes(unmask(waiting.guard_planned_start), waiting.guarded)
@@ -366,10 +379,10 @@ class Snapshot:
             engine.reservations,
             pass_due=engine.next_event_time == engine.now,
             estimated_at=_core.estimated_at(core),
-            engine_index=np.concatenate([running, pending]),
+            engine_index=jobs,
             machine=engine.machine,
             current_order=engine.current_order if engine.policy.switching else None,
-            slurm_notes=_core.slurm_notes(core) if engine.policy.is_slurm else None,
+            slurm_notes=slurm_notes,
             pbs_notes=_core.pbs_notes(core, running, pending) if engine.policy.is_pbs else None,
             epoch_of_zero=engine.epoch_of_zero,
         )
@@ -396,6 +409,7 @@ class Snapshot:
         priority: int | None = None,
         resources: JobResources | None = None,
         limits: Sequence[int] = (),
+        told: ToldJob | None = None,
     ) -> Snapshot:
         """Give the snapshot with one more pending job, whose column is the last.
 
@@ -413,6 +427,8 @@ class Snapshot:
             the default slurm_partition.
         limits
             Which of the snapshot's limits count for it, by number.
+        told
+            Whose it is, where that is told of the other jobs; ``None``: nobody's.
 
         Raises
         ------
@@ -460,6 +476,7 @@ class Snapshot:
         column, bound = len(self), set(limits)
         return replace(
             self,
+            told=None if self.told is None else (*self.told, told or ToldJob(ages_since=submit)),
             limits=tuple(
                 replace(limit, jobs=add(limit.jobs, column)) if number in bound else limit
                 for number, limit in enumerate(self.limits)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from foretime_estimators.arrays import Int64Array, MaskedInt64Array
 
+from foretime_sim import _core
 from foretime_sim.engine.node_snapshot import HeldNodes
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,19 @@ class PlanNotes:
     gained: tuple[int, int] | None = None
     slurm_partition: Int64Array | None = None
     held: HeldNodes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmNotes:
+    """What an engine's slurmctld has in mind: whose its jobs are, priorities, usage, its loops.
+
+    Attributes
+    ----------
+    site
+        Whose Slurm it is. Under another one these notes are not looked at.
+    state
+        As the native core keeps it.
+    """
+
+    site: SlurmSite
+    state: _core.SlurmState

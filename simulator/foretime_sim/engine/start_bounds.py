@@ -125,7 +125,9 @@ def front_of_queue(snapshot: Snapshot, order: Order, most: int) -> tuple[Snapsho
         eligible_time=pending.joins_at()[rows],
         requests=requests and replace(requests, number=requests.number[rows]),
     )
-    return replace(snapshot, pending=front, limits=(), engine_index=None), rows
+    return replace(
+        snapshot, pending=front, limits=(), engine_index=None, slurm_notes=None, told=None
+    ), rows
 
 
 def can_be_promised(snapshot: Snapshot) -> BoolArray:

@@ -16,7 +16,12 @@ from foretime_sim.engine.native.bgp_core import by_size_and_name, use_bgp_machin
 from foretime_sim.engine.native.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.engine.native.node_core import core_request, use_machine
 from foretime_sim.engine.native.pbs_core import PbsNames, check_resources, use_pbs_site
-from foretime_sim.engine.native.slurm_core import StepwiseNames, use_slurm_site, whole_minutes
+from foretime_sim.engine.native.slurm_core import (
+    StepwiseNames,
+    slurm_reason,
+    use_slurm_site,
+    whole_minutes,
+)
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
@@ -424,13 +429,16 @@ class Engine:
         time_limit: int | None = None,
         actual_runtime: int | None = None,
         priority: int | None = None,
+        nice: int | None = None,
+        qos: str | None = None,
     ) -> None:
         """Change a job that has not ended; what is not named stays.
 
         Pending jobs take their new place in the queue, running jobs their new end and, from now on,
         their new estimate; a scheduling pass follows at the clock's time. A running job whose limit
         falls below what it has run ends now. A new ``requested_time`` lowers scheduled times above
-        it; it does not touch the time limit.
+        it; it does not touch the time limit. ``nice`` and ``qos`` are of jobs that wait under a
+        site's Slurm.
 
         Raises
         ------
@@ -460,6 +468,23 @@ class Engine:
             limit,
             job.priority if priority is None else priority,
         )
+        if nice is None and qos is None:
+            return
+        if self._slurm_names is None:
+            raise InputError("nice and qos are for a site's Slurm (backfill=Slurm(site))")
+        if job.state is State.RUNNING:
+            raise InputError(f"job {index} is running: nice and qos are of jobs that wait")
+        self._slurm_names.change(self._core, index, nice, qos)
+
+    def slurm_priority(self, index: int) -> int | None:
+        """Give the priority of a job that waits under a site's Slurm; ``None`` of others."""
+        return None if self._slurm_names is None else self._core.slurm_priority(index)
+
+    def slurm_reason(self, index: int) -> str:
+        """Give Slurm's word for the limit that keeps a job waiting; "" if none does."""
+        if self._slurm_names is None:
+            return ""
+        return slurm_reason(self._core, self._slurm_names.site, index)
 
     def cancel(self, index: int) -> None:
         """Take a job that has not started out of the queue.

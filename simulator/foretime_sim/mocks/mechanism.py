@@ -56,7 +56,7 @@ def mechanism_policy(mechanism: Mechanism, policy: Policy) -> Policy:
     if isinstance(policy.backfill, Pbs) and mechanism is not Mechanism.PBS_SOFT_WALLTIME:
         raise InputError(
             f"the mechanism is {mechanism.value}, and the scheduler PBS: take"
-            f" {Mechanism.PBS_SOFT_WALLTIME.value}, or leave the site out"
+            f" {Mechanism.PBS_SOFT_WALLTIME.value}, or another scheduler"
         )
     match mechanism:
         case Mechanism.SLURM_SOFT_LIMIT:
@@ -71,7 +71,7 @@ def _slurm(slurm: Slurm, mechanism: Mechanism) -> Slurm:
     if mechanism is Mechanism.PBS_SOFT_WALLTIME:
         raise InputError(
             f"the mechanism is {mechanism.value}, and the scheduler Slurm: take one of Slurm's"
-            " mechanisms, or leave the site out"
+            " mechanisms, or another scheduler"
         )
     soft = mechanism is Mechanism.SLURM_SOFT_LIMIT
     parameters = replace(slurm.site.parameters, time_min_as_soft_limit=soft)

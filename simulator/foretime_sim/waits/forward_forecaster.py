@@ -17,7 +17,7 @@ from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
-from foretime_sim.engine.forward import SampledArrivals, start_times_of
+from foretime_sim.engine.forward import NEVER, SampledArrivals, start_times_of
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
@@ -135,7 +135,10 @@ class ForwardForecaster:
             wait_s = np.zeros((len(sampled), len(asked)), dtype=np.int64)
             wait_s[:, later] = sampled
         at_once = np.mean(wait_s <= self._now_within_s, axis=0)
-        return WaitForecasts(sample_quantiles(wait_s), at_once)
+        # Nothing can be said of a job that a limit may keep for ever.
+        never = np.asarray((wait_s >= NEVER - moment.now).any(axis=0), dtype=np.bool_)
+        quantiles = np.where(never[:, np.newaxis], np.nan, sample_quantiles(wait_s))
+        return WaitForecasts(quantiles, np.where(never, np.nan, at_once))
 
     def _start_now(self, moment: Moment) -> BoolArray:
         """Say which jobs start at once: the scheduler knows no runtimes, so one run tells."""
@@ -180,7 +183,8 @@ class ForwardForecaster:
         """
         few = runtimes[: self._pace.few(self._samples)]
         alone = start_times_of(asked, moment.snapshot, moment.policy, few, threads=self._threads)
-        return int(alone.max()) + int(alone.max()) - moment.now
+        last = int(np.max(alone, where=alone < NEVER, initial=moment.now))
+        return last + last - moment.now
 
     def submitted(self, job: JobRequest) -> None:
         """Let the model of arrivals learn."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -12,6 +13,7 @@ from foretime_estimators.jobs.jobs import JobRequest
 
 from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.engine.snapshot import PendingJobs
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.order import Order
 from foretime_sim.waits.moment import Moment
@@ -30,15 +32,16 @@ class Newcomers:
     - On a machine of nodes each goes to the slurm_partitions that some past job of its size was
       submitted to (or of the size next to it), as tasks of one CPU each; memory and GPUs are not
       modelled. Forward runs leave out who could never run there.
+    - Where a snapshot tells whose its jobs are, each is of the user and the account of that job.
     - On a pool, who is wider than what is up is left out.
     """
 
     def __init__(self) -> None:
-        self._sent: deque[tuple[int, str | None]] = deque(maxlen=_REMEMBERED)
+        self._sent: deque[JobRequest] = deque(maxlen=_REMEMBERED)
 
     def submitted(self, job: JobRequest) -> None:
         """Learn where a job of its size is sent."""
-        self._sent.append((job.processors, job.queue))
+        self._sent.append(job)
 
     def placed(
         self, arrivals: SampledArrivals, moment: Moment, rng: np.random.Generator
@@ -46,8 +49,11 @@ class Newcomers:
         """Give the arrivals with all that forward runs of the moment need."""
         snapshot = moment.snapshot
         if snapshot.machine is not None and arrivals.requests is None:
-            where = self._slurm_partitions_of(arrivals.processors, snapshot.machine, rng)
+            like = self._jobs_like(arrivals.processors, rng)
+            where = _slurm_partitions_of(like, snapshot.machine)
             arrivals = replace(arrivals, slurm_partitions=where)
+            if snapshot.told is not None and self._sent:
+                arrivals = _owned(arrivals, like)
         elif snapshot.machine is None:
             fits = arrivals.processors <= snapshot.machine_processors
             arrivals = arrivals if fits.all() else arrivals.rows(np.flatnonzero(fits))
@@ -56,26 +62,13 @@ class Newcomers:
             arrivals = replace(arrivals, priority=places)
         return arrivals
 
-    def _slurm_partitions_of(
-        self, processors: Int64Array, machine: Machine, rng: np.random.Generator
-    ) -> Labels:
-        """Draw where each job is sent; names that the machine does not have are left out."""
-        known = {partition.name for partition in machine.slurm_partitions}
-        codes: dict[str, int] = {}
-
-        @cache
-        def code(queue: str | None) -> int:
-            named = ",".join(name for name in (queue or "").split(",") if name in known)
-            return codes.setdefault(named, len(codes)) if named else -1
-
-        sent = [code(queue) for queue in self._queues_of(processors, rng)]
-        return Labels(np.array(sent, dtype=np.int32), tuple(codes))
-
-    def _queues_of(self, processors: Int64Array, rng: np.random.Generator) -> list[str | None]:
-        """Draw for each job where one of its size was sent."""
+    def _jobs_like(
+        self, processors: Int64Array, rng: np.random.Generator
+    ) -> list[JobRequest | None]:
+        """Draw for each job a past one of its size."""
         if not self._sent:
             return [None] * len(processors)
-        sizes = np.array([size for size, _ in self._sent], dtype=np.int64)
+        sizes = np.array([job.processors for job in self._sent], dtype=np.int64)
         different = np.unique(sizes)
         place = np.clip(np.searchsorted(different, processors), 0, len(different) - 1)
         below = different[np.maximum(place - 1, 0)]
@@ -85,8 +78,32 @@ class Newcomers:
         first = np.searchsorted(sizes[order], nearest, side="left")
         last = np.searchsorted(sizes[order], nearest, side="right")
         drawn = order[first + (rng.random(len(processors)) * (last - first)).astype(np.int64)]
-        sent = [queue for _, queue in self._sent]
+        sent = list(self._sent)
         return [sent[job] for job in drawn.tolist()]
+
+
+def _slurm_partitions_of(like: Sequence[JobRequest | None], machine: Machine) -> Labels:
+    """Give where past jobs were sent; names that the machine does not have are left out."""
+    known = {partition.name for partition in machine.slurm_partitions}
+    codes: dict[str, int] = {}
+
+    @cache
+    def code(queue: str | None) -> int:
+        named = ",".join(name for name in (queue or "").split(",") if name in known)
+        return codes.setdefault(named, len(codes)) if named else -1
+
+    sent = [code(None if job is None else job.queue) for job in like]
+    return Labels(np.array(sent, dtype=np.int32), tuple(codes))
+
+
+def _owned(arrivals: SampledArrivals, like: Sequence[JobRequest | None]) -> SampledArrivals:
+    """Give arrivals that are whose the past jobs were."""
+    codes: dict[tuple[str | None, str | None], int] = {}
+    owner = [
+        codes.setdefault((job.user, job.project), len(codes)) for job in like if job is not None
+    ]
+    owners = tuple(ToldJob(user, account) for user, account in codes)
+    return replace(arrivals, owner=np.array(owner, dtype=np.int64), owners=owners)
 
 
 def newcomers_priorities(pending: PendingJobs, count: int, rng: np.random.Generator) -> Int64Array:

@@ -55,6 +55,7 @@ def test_reading_passes_the_shared_checks(check: Check, client: PySlurm) -> None
 def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) -> None:
     # It tells nothing of nodes, nor what else forward runs on them need of jobs.
     untold: dict[str, Any] = {"name": "", "dependency": "", "array_limit": None, "asked": None}
+    untold |= {"nice": 0, "licenses": "", "ages_since": None}
     printed = SlurmCommands(RecordedCommands(folder)).queue().jobs
     expected = tuple(replace(job, has_nodes=(), **untold) for job in printed)
     assert tuple(client.queue().jobs) == expected

@@ -127,6 +127,10 @@ def test_the_queue_has_each_job_as_it_stood(recorded: Recorded) -> None:
     assert {name: job.time_min for name, job in jobs.items() if job.time_min} == {"15": 1800}
     assert jobs["15"].admin_comment == "noted by another tool"
     assert {job.qos for job in jobs.values()} == {"normal"}
+    assert {job.nice for job in jobs.values()} == {0}
+    ages = {name for name, job in jobs.items() if job.ages_since}
+    assert ages.isdisjoint({"17", "18"}), "held, and waiting for another"
+    assert jobs["16"].ages_since == jobs["16"].eligible_time
 
 
 def test_the_wait_counts_from_eligible_time(recorded: Recorded) -> None:

@@ -19,7 +19,7 @@ from foretime_sidecar.clients.cluster import (
     HeldNode,
 )
 from foretime_sidecar.forecasts import site_runs
-from foretime_sidecar.forecasts.adaptive_forward_runs import SampleModels
+from foretime_sidecar.forecasts.adaptive_forward_runs import ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.forecast_board import Board
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.site_runs import SiteRuns, as_site
@@ -27,9 +27,11 @@ from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.engine.forward import start_times_of
+from foretime_sim.engine.queue_places import waiting_now
 from foretime_sim.machines.machine import Machine
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 NOW = 1_700_000_000
 NODES = tuple(ClusterNode(f"n{number}", 4) for number in range(1, 5))
@@ -102,7 +104,7 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
     waits, board = board_of(known, look(HEAD, SMALL))
     assert likely(board, "3") > 60
     assert board.assumptions[0] == (
-        "the queue goes on as this site's Slurm 26.05 schedules, in the order that it has now"
+        "the queue goes on as this site's Slurm 26.05 schedules, by its priorities and limits"
     )
     assert known.noted == ""
     new = waits.what_if(board, NewJob(JobRequest("", "cat", None, 2, 600, NOW, "main")))
@@ -244,17 +246,82 @@ def test_with_too_few_samples_in_the_time_it_is_left_to_others(
     assert known.noted == "a run of 3 jobs takes 0.1 s"
 
 
-def test_jobs_in_a_reservation_are_left_to_others() -> None:
-    """Whose a reservation is no forward run of a site knows yet."""
+def test_jobs_in_a_reservation_start_with_it_as_the_site_says() -> None:
     known = Known(SITE)
     night = Reservation("night", NOW + 600, NOW + 7_200, nodes=frozenset({"n4"}))
     inside = waiting("4", 2, 300, reservation="night")
     seen = replace(look(HEAD, SMALL, inside), reservations=(night,))
-    _, board = board_of(known, seen)
+    moment = QueueMoment.of(seen, ForecastSettings()).everybody()
+    answer = SiteRuns(known, 20_000, SampleModels()).forecast(moment)
     assert known.noted == ""
-    assert 0 < likely(board, "4") <= 700
-    assert likely(board, "3") > 700
-    assert board.assumptions[0].startswith("the queue goes on as this site's Slurm")
+    assert answer.answered.all()
+    likely_s = dict(zip(("2", "3", "4"), answer.wait_s[:, 11].tolist(), strict=True))
+    assert 600 <= likely_s["4"] <= 700
+    assert likely_s["3"] > 700
+
+
+LIMITED = replace(
+    BACKFILLS,
+    qos={"normal": Qos("normal", limits=Limits(max_jobs=1))},
+    associations=(
+        Association("root"),
+        Association("physics", parent="root"),
+        *(
+            Association("physics", user=user, qos=("normal",), default_qos="normal")
+            for user in ("ann", "bob")
+        ),
+    ),
+    enforced=frozenset({"associations", "limits", "qos"}),
+)
+"""One job of a user at a time."""
+
+
+def of_ann(job: QueuedJob, **more: Any) -> QueuedJob:
+    return replace(job, request=replace(job.request, user="ann"), qos="normal", **more)
+
+
+def test_a_job_at_a_limit_starts_when_the_limit_lets_it() -> None:
+    kept = of_ann(waiting("4", 2, 900), reason="QOSMaxJobsPerUserLimit")
+    _, board = board_of(Known(LIMITED), look(SMALL, kept))
+    assert likely(board, "3") == 0
+    row = board.tasks["4"]
+    assert row.kept_back is None
+    assert row.waits is not None
+    # As soon as the running job of that user has ended, which asked for 50 minutes more.
+    assert 0 < row.waits.at(0.5) <= 3_100
+    # Without a site nobody knows: it is forecast as if it were let go.
+    _, board = board_of(Known(None), look(SMALL, kept))
+    assert board.tasks["4"].kept_back == "at a limit"
+    assert "limits of users, accounts and QOS are not known: jobs at one are left out" in (
+        board.assumptions
+    )
+
+
+def test_the_policy_of_the_settings_says_nothing_of_a_job_at_a_limit() -> None:
+    kept = of_ann(waiting("4", 16, 900), reason="AssocGrpCpuLimit")
+    moment = QueueMoment.of(look(SMALL, kept), ForecastSettings(), knows_limits=True)
+    answer = ForecastLadder(20_000).forecast(moment.everybody())
+    assert answer.answered.tolist() == [True, False]
+    # Nor does it stand in anybody's way, or is it promised a start.
+    assert answer.wait_s[0, -1] == 0
+    assert waiting_now(moment.taken.snapshot).tolist() == [True, False]
+
+
+def test_what_the_site_does_not_know_of_a_job_is_left_out() -> None:
+    odd = replace(SMALL, qos="new", licenses="matlab:2", nice=7)
+    moment = QueueMoment.of(look(HEAD, odd), ForecastSettings()).everybody()
+    told = as_site(moment, LIMITED).snapshot.told
+    assert told is not None
+    assert (told[2].said.qos, told[2].said.licenses, told[2].said.nice) == (None, None, 7)
+    assert (told[2].user, told[2].account, told[2].priority) == ("bob", "physics", 400)
+
+
+def test_a_new_job_of_somebody_at_a_limit_waits_for_it() -> None:
+    waits, board = board_of(Known(LIMITED), look(SMALL))
+    new = NewJob(JobRequest("", "ann", "physics", 1, 600, NOW, "main"))
+    answer = waits.what_if(board, new).waits
+    assert answer is not None
+    assert answer.at(0.5) > 0
 
 
 @pytest.mark.parametrize("seed", range(30))

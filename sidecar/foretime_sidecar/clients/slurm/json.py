@@ -294,7 +294,15 @@ def _queued(job: Json) -> QueuedJob | None:
         array_limit=number(job.get("array_max_tasks")) or None,
         asked=asked_nodes(job),
         has_nodes=held_nodes(job) if running else (),
+        nice=_nice(number(job.get("nice")) or 0),
+        licenses=_text(job.get("licenses")) or "",
+        ages_since=number(job.get("accrue_time")),
     )
+
+
+def _nice(value: int) -> int:
+    """Give --nice; some releases print it as slurmctld keeps it (NICE_OFFSET, slurm.h)."""
+    return value - 0x80000000 if value >= 0x40000000 else value
 
 
 def _suspended(job: Json) -> int:

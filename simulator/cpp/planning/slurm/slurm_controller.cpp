@@ -156,9 +156,11 @@ void SlurmController::submitted(JobIndex job, Seconds submit, Seconds now) {
   }
   // Since before.
   if (submit < now && record.eligible == now) record.eligible = submit;
+  if (facts.told && submit < now) record.eligible = facts.told->ages_since;
   record.waits = true;
   ++waiting_;
   rules_.submitted(ruled(job), submit, record.eligible, now);
+  if (facts.told && facts.told->priority) rules_.adopt(job, *facts.told->priority, now);
   look_for_keepers(job);
   enqueue(job);
 }
@@ -221,6 +223,16 @@ bool SlurmController::reorder() {
   if (std::is_sorted(queue_.begin(), queue_.end())) return changed;
   std::sort(queue_.begin(), queue_.end());
   return true;
+}
+
+void SlurmController::change(JobIndex job, SlurmJob to, Seconds now) {
+  if (records_[at(job)].waits) {
+    rules_.changes(ruled(job), to, now);
+    facts_[at(job)] = std::move(to);
+    reorder();
+  } else {
+    facts_[at(job)] = std::move(to);
+  }
 }
 
 void SlurmController::begin_loop(Seconds now) {

@@ -22,6 +22,8 @@ class SlurmController {
  public:
   SlurmController(std::shared_ptr<const SlurmSite> site, Seconds now);
   SlurmController(const SlurmController& other);
+  // The same with other numbers of jobs: all that run or wait are taken along.
+  SlurmController(const SlurmController& other, const Renumbering& jobs);
   SlurmController(SlurmController&& other) noexcept = default;
   SlurmController& operator=(const SlurmController&) = delete;
   SlurmController& operator=(SlurmController&&) = delete;
@@ -127,6 +129,8 @@ class SlurmController {
   void finished(JobIndex job, Seconds now);
   // Waiting or running.
   void change_limits(JobIndex job, Seconds time_limit, Seconds time_min);
+  // A job that waits, or has not come yet, says something else.
+  void change(JobIndex job, SlurmJob to, Seconds now);
   // A waiting job is as it is now.
   void look_for_keepers(JobIndex job);
 
@@ -153,6 +157,9 @@ class SlurmController {
   bool reorder();
   void enqueue(JobIndex job);
   void forget_started();
+  std::vector<std::int32_t> take_requests(const SlurmController& other, const Renumbering& jobs);
+  static SlurmJob with_numbers(const SlurmController& other, JobIndex old, JobIndex job,
+                               const Renumbering& jobs);
   bool any_busy(const NodeSet& nodes, bool whole) const;
   Seconds first_end(JobIndex job) const;
 

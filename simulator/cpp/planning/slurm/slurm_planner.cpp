@@ -1,6 +1,7 @@
 #include "planning/slurm/slurm_planner.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace foretime {
 namespace {
@@ -69,8 +70,15 @@ void SlurmPlanner::submitted(JobIndex index) {
   slurm().make_room(static_cast<std::size_t>(index) + 1);
 }
 
-// It is taken up in the pass that follows.
-void SlurmPlanner::arrived(JobIndex index) { coming_.push_back(index); }
+// It is taken up in the pass that follows, unless it waits since before a forward run began.
+void SlurmPlanner::arrived(JobIndex index) {
+  const SlurmRecord& record = slurm().record(index);
+  if (record.waits) {
+    take_limits(index);
+  } else if (!record.refused) {
+    coming_.push_back(index);
+  }
+}
 
 void SlurmPlanner::cancelled(JobIndex index) {
   if (std::erase(coming_, index) == 0) slurm().withdraw(index, now_);
@@ -78,6 +86,14 @@ void SlurmPlanner::cancelled(JobIndex index) {
 
 void SlurmPlanner::changed_waiting(JobIndex index) {
   take_limits(index);
+  slurm().look_for_keepers(index);
+  state_.clock.changed(now_);
+  may_start_again(now_);
+}
+
+void SlurmPlanner::change(JobIndex index, SlurmJob to) {
+  slurm().change(index, std::move(to), now_);
+  if (!slurm().record(index).waits) return;
   slurm().look_for_keepers(index);
   state_.clock.changed(now_);
   may_start_again(now_);
@@ -154,13 +170,9 @@ void SlurmPlanner::finished(JobIndex index, Seconds now) {
   may_start_again(now);
 }
 
-void SlurmPlanner::begin_with(const std::optional<SlurmNotes>& notes) {
-  if (notes) {
-    static_cast<SlurmNotes&>(state_) = *notes;
-  } else {
-    state_.clock.queue_main(now_);
-    state_.clock.changed(now_);
-  }
+void SlurmPlanner::look_at_once() {
+  state_.clock.queue_main(now_);
+  state_.clock.changed(now_);
 }
 
 // Those that wait since before are in the queue already.
@@ -352,10 +364,11 @@ Seconds SlurmPlanner::planned_start(JobIndex index) const {
 
 std::optional<std::vector<JobIndex>> SlurmPlanner::own_queue() const {
   std::vector<JobIndex> jobs;
+  std::unordered_set<JobIndex> seen;  // a job has an entry in each of its slurm_partitions
   for (const QueueEntry& entry : state_.controller.queue()) {
-    const bool first =
-        entry.number == 0 || std::find(jobs.begin(), jobs.end(), entry.job) == jobs.end();
-    if (state_.controller.record(entry.job).waits && first) jobs.push_back(entry.job);
+    if (state_.controller.record(entry.job).waits && seen.insert(entry.job).second) {
+      jobs.push_back(entry.job);
+    }
   }
   jobs.insert(jobs.end(), coming_.begin(), coming_.end());
   return jobs;

@@ -14,8 +14,9 @@
 
 namespace foretime {
 
-// What its loops have left, and when they run next.
-struct SlurmNotes {
+// All that a slurmctld has in mind besides its jobs: copied for each forward run.
+struct SlurmState {
+  SlurmController controller;
   SlurmClock clock;
   // Whether another run of a loop might start somebody.
   bool main_may_start = true;
@@ -26,26 +27,34 @@ struct SlurmNotes {
   bool main_met_blocked = false;
   bool backfill_planned = false;
 
-  Seconds last_event;  // that may let jobs start
-  Seconds caught_up;   // runs of the loops before are over
-
-  SlurmNotes(const SlurmSite& site, Seconds now)
-      : clock(site, now), last_event(now), caught_up(now) {}
-};
-
-// All that a slurmctld has in mind besides its jobs: copied for each forward run.
-struct SlurmState : SlurmNotes {
-  SlurmController controller;
+  Seconds last_event;            // that may let jobs start
+  Seconds caught_up;             // runs of the loops before are over
   Seconds woken_at;              // the last second that has begun
   Seconds next_moment = kNever;  // start or end of a reservation
   Seconds begins_at = kNever;    // when a job may be looked at that may not yet
 
   SlurmState(const std::shared_ptr<const SlurmSite>& site, Seconds now)
-      : SlurmNotes(*site, now), controller(site, now), woken_at(now) {
+      : controller(site, now), clock(*site, now), last_event(now), caught_up(now), woken_at(now) {
     for (const SlurmReservation& reservation : site->reservations) {
       next_moment = std::min({next_moment, reservation.start, reservation.end});
     }
   }
+  // The same with other numbers of jobs.
+  SlurmState(const SlurmState& other, const Renumbering& jobs)
+      : controller(other.controller, jobs),
+        clock(other.clock),
+        main_may_start(other.main_may_start),
+        full_main_may_start(other.full_main_may_start),
+        backfill_may_start(other.backfill_may_start),
+        backfill_changes_at(other.backfill_changes_at),
+        main_changes_at(other.main_changes_at),
+        main_met_blocked(other.main_met_blocked),
+        backfill_planned(other.backfill_planned),
+        last_event(other.last_event),
+        caught_up(other.caught_up),
+        woken_at(other.woken_at),
+        next_moment(other.next_moment),
+        begins_at(other.begins_at) {}
 };
 
 class SlurmPlanner final : public QueuePlanner, public OnNodes {
@@ -57,8 +66,10 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   SlurmController& controller() { return state_.controller; }
   // Plans are made as far as Slurm makes them, so that they can be asked for.
   void keep_plans() { keeps_plans_ = true; }
-  // Once running jobs are told of: without notes the loops look at once.
-  void begin_with(const std::optional<SlurmNotes>& notes);
+  // Nothing is known of the loops: they look at once.
+  void look_at_once();
+  // A job that has not ended says something else from now on.
+  void change(JobIndex index, SlurmJob to);
   // A job that runs already, and is told of next, has these.
   void has_already(JobIndex index, std::int32_t slurm_partition, std::vector<NodeRow> rows);
 

@@ -46,6 +46,12 @@ SlurmRules::SlurmRules(std::shared_ptr<const SlurmSite> site, Seconds now)
       priorities_(site_->priority, epoch(now)),
       limits_(site_->limits, now) {}
 
+SlurmRules::SlurmRules(const SlurmRules& other, const Renumbering& jobs,
+                       const std::vector<const slurm::PricedRequest*>& asked)
+    : site_(other.site_),
+      priorities_(other.priorities_, jobs, asked),
+      limits_(other.limits_, jobs) {}
+
 CountedRequest SlurmRules::counted(const SlurmSite& site,
                                    std::vector<std::int32_t> slurm_partitions,
                                    const Resources& asked, std::int64_t nodes) {
@@ -132,12 +138,28 @@ void SlurmRules::submitted(const RuledJob& job, Seconds submit, Seconds eligible
   priced.time_limit = job.time_limit;
   priced.nice = facts.nice;
   priced.site_factor = facts.site_factor;
-  if (facts.qos >= 0) {
-    const slurm::PricedQos& qos = site_->priority->qos[static_cast<std::size_t>(facts.qos)];
-    priced.qos = qos.factor;
-    priced.usage_factor = qos.usage_factor;
-  }
+  price_qos(priced, facts.qos);
   priorities_.submitted(job.index, priced, epoch(eligible), epoch(now));
+}
+
+void SlurmRules::price_qos(slurm::PricedJob& job, std::int32_t number) const {
+  job.qos = 0;
+  job.usage_factor.reset();
+  if (number < 0) return;
+  const slurm::PricedQos& qos = site_->priority->qos[static_cast<std::size_t>(number)];
+  job.qos = qos.factor;
+  job.usage_factor = qos.usage_factor;
+}
+
+void SlurmRules::changes(const RuledJob& job, const SlurmJob& to, Seconds now) {
+  limits_.withdrawn(limited(job));
+  limits_.submitted(limited({job.index, to, job.asked, job.time_limit}));
+  slurm::PricedJob said = priorities_.said(job.index);
+  said.association = to.association;
+  said.nice = to.nice;
+  said.site_factor += to.site_factor - job.facts.site_factor;
+  price_qos(said, to.qos);
+  priorities_.recompute(job.index, said, epoch(now));
 }
 
 void SlurmRules::started(const RuledJob& job, std::int32_t slurm_partition,

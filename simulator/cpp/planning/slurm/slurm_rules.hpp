@@ -33,6 +33,9 @@ class SlurmRules {
  public:
   // The decay thread begins now.
   SlurmRules(std::shared_ptr<const SlurmSite> site, Seconds now);
+  // The same with other numbers of jobs; `asked`: by new number, what each asks for.
+  SlurmRules(const SlurmRules& other, const Renumbering& jobs,
+             const std::vector<const slurm::PricedRequest*>& asked);
 
   static CountedRequest counted(const SlurmSite& site, std::vector<std::int32_t> slurm_partitions,
                                 const Resources& asked, std::int64_t nodes);
@@ -63,6 +66,12 @@ class SlurmRules {
                Seconds now);
   void ended(const RuledJob& job, Seconds now);
   void withdrawn(const RuledJob& job, Seconds now);
+  // Of a waiting job, whose priority the real scheduler tells.
+  void adopt(JobIndex job, std::int64_t priority, Seconds now) {
+    priorities_.adopt(job, priority, epoch(now));
+  }
+  // A waiting job says something else from now on; its facts are still the old ones.
+  void changes(const RuledJob& job, const SlurmJob& to, Seconds now);
 
   // The decay thread; kNever: it never looks.
   Seconds next_tick() const;
@@ -72,6 +81,7 @@ class SlurmRules {
  private:
   Seconds epoch(Seconds time) const { return time == kNever ? kNever : time + site_->epoch; }
   static slurm::LimitedJob limited(const RuledJob& job);
+  void price_qos(slurm::PricedJob& job, std::int32_t number) const;
   // Where no limit goes by nodes: none.
   std::vector<std::int32_t> nodes_of(const std::vector<NodeRow>& rows) const;
 

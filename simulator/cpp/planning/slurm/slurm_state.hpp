@@ -26,6 +26,17 @@ class SlurmRequests {
     }
   }
 
+  // Some of them, in this order.
+  SlurmRequests(const SlurmRequests& other, const std::vector<std::int32_t>& chosen)
+      : SlurmRequests(other.site_, other.table_) {
+    for (const std::int32_t request : chosen) {
+      const auto at = static_cast<std::size_t>(request);
+      requests_.push_back(other.requests_[at]);
+      wishes_.push_back(other.wishes_[at]);
+      counted_.push_back(other.counted_[at]);
+    }
+  }
+
   void add(ResourceRequest request);
   std::size_t size() const { return requests_.size(); }
   // One for each slurm_partition in which the job can run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array, MaskedInt64Array
@@ -14,12 +15,12 @@ from foretime_sim.engine.native.limits_core import JobNumbers
 from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.files.near_names import nearest
 from foretime_sim.machines.machine import Machine
-from foretime_sim.sites.slurm_accounts import Accounts
-from foretime_sim.sites.slurm_limit_tables import limit_tables
-from foretime_sim.sites.slurm_priority_tables import PriorityTables
-from foretime_sim.sites.slurm_reason_codes import reason_word
-from foretime_sim.sites.slurm_refusals import unmodelled_refusal
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.limit_tables import limit_tables
+from foretime_sim.sites.slurm.priority_tables import PriorityTables
+from foretime_sim.sites.slurm.reason_codes import reason_word
+from foretime_sim.sites.slurm.refusals import unmodelled_refusal
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
 from foretime_sim.workloads.site_jobs import SiteJob, SiteJobs
@@ -27,6 +28,8 @@ from foretime_sim.workloads.workload import Workload
 
 _AFTER_END = 1
 """`foretime_sim.engine.admission.After.END`, which is above this room."""
+JOB_COLUMNS = 16
+"""Of what a job says, as the core takes it (`StepwiseNames.row`)."""
 _FLAWS = ("none", "account", "qos")
 """As ``slurm::Flaw`` of the core has them."""
 
@@ -269,6 +272,16 @@ def _or_none(place: int | None) -> int:
     return -1 if place is None else place
 
 
+class _Said(NamedTuple):
+    """What a job said at its submission, and what was changed since."""
+
+    user: str | None
+    account: str | None
+    reservation: str | None
+    slurm_partition: str
+    said: SiteJob
+
+
 class StepwiseNames:
     """Names of jobs that come one by one, as the codes that the core knows them by.
 
@@ -283,6 +296,7 @@ class StepwiseNames:
         self._rules = WhoseRules(site)
         self._codes: dict[tuple[str, str], int] = {}
         self._count: dict[str, int] = {}
+        self._said: dict[int, _Said] = {}
 
     def code(self, kind: str, name: str | None) -> int:
         """Give the code of a name of a kind; -1 for none."""
@@ -309,15 +323,54 @@ class StepwiseNames:
         InputError
             If it names what the site has not.
         """
-        site, index = self.site, len(core)
+        index = len(core)
+        row, licenses = self.row(f"job {index}", user, account, reservation, slurm_partition, said)
+        core.describe_for_slurm(index, row, licenses)
+        self._said[index] = _Said(user, account, reservation, slurm_partition, said)
+
+    def change(self, core: _core.Engine, index: int, nice: int | None, qos: str | None) -> None:
+        """Tell the core that a job has another nice or QOS from now on; ``None``: as before.
+
+        Raises
+        ------
+        InputError
+            If the site has no such QOS.
+        """
+        user, account, reservation, slurm_partition, before = self._said[index]
+        said = dataclasses.replace(
+            before,
+            nice=before.nice if nice is None else nice,
+            qos=before.qos if qos is None else qos,
+        )
+        row, _ = self.row(f"job {index}", user, account, reservation, slurm_partition, said)
+        core.change_for_slurm(index, row)
+        self._said[index] = _Said(user, account, reservation, slurm_partition, said)
+
+    def row(
+        self,
+        where: str,
+        user: str | None,
+        account: str | None,
+        reservation: str | None,
+        slurm_partition: str,
+        said: SiteJob,
+    ) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+        """Give what a job says as the core's columns, and its licenses.
+
+        Raises
+        ------
+        InputError
+            If it names what the site has not; it begins with ``where``.
+        """
+        site = self.site
         reserved = [one.name for one in site.reservations]
         for what, name, known in (
             ("qos", said.qos, list(site.qos)),
             ("reservation", reservation, reserved),
         ):
             if name is not None and known and name not in known:
-                raise InputError(f"job {index}: there is no {what} {name!r}{nearest(name, known)}")
-        licenses = core_licenses(f"job {index}", said.licenses or "", site.licenses)
+                raise InputError(f"{where}: there is no {what} {name!r}{nearest(name, known)}")
+        licenses = core_licenses(where, said.licenses or "", site.licenses)
         row = (
             self.code("user", user),
             self.code("account", account),
@@ -332,7 +385,7 @@ class StepwiseNames:
             -1 if said.after is None else said.after,
             int(said.after_what in (None, _AFTER_END)),
         )
-        core.describe_for_slurm(index, row, licenses)
+        return row, licenses
 
 
 def core_licenses(where: str, text: str, there: Mapping[str, int]) -> list[tuple[int, int]]:

@@ -362,6 +362,12 @@ class MockSlurm(MockScheduler[SlurmJob]):
         """Give what ``squeue --json`` says of each job."""
         jobs = self._queued_jobs()
         told = self._each(replies.queued, jobs)
+        for job, fields in zip(jobs, told, strict=True):
+            # Under a site's rules the order is theirs, and limits keep jobs.
+            priority = self._engine.slurm_priority(job)
+            if priority is not None:
+                reason = self._engine.slurm_reason(job) or fields["state_reason"]
+                fields |= {"priority": priority, "state_reason": reason}
         if self._node_replies is None:
             return told
         running = self._engine.running()

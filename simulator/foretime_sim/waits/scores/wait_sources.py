@@ -229,14 +229,14 @@ class LoggedWaits:
         self.requests: Sequence[JobRequest] = job_requests(workload)
         self._endings = logged_endings(workload)
         self._priority = priority
-        self._start_time = workload.submit_time + np.ma.getdata(waits)
-        self._end_time = self._start_time + workload.actual_runtime
-        self._events = _events_of(self._start_time, self._end_time)
+        self.start_time = workload.submit_time + np.ma.getdata(waits)
+        self._end_time = self.start_time + workload.actual_runtime
+        self._events = _events_of(self.start_time, self._end_time)
         self._next = 0
         self._now = int(workload.submit_time[0]) if len(workload) else 0
         self._running: dict[int, None] = {}  # in the order of starts
         self._pending: dict[int, None] = {}
-        in_use = _most_in_use(self._start_time, self._end_time, workload.processors)
+        in_use = _most_in_use(self.start_time, self._end_time, workload.processors)
         self.machine_processors = max(workload.machine_processors, in_use)
 
     def advance(self, now: int) -> list[Happened]:
@@ -273,7 +273,7 @@ class LoggedWaits:
             self._now,
             self.machine_processors,
             RunningJobs(
-                self._start_time[running], log.processors[running], log.requested_time[running]
+                self.start_time[running], log.processors[running], log.requested_time[running]
             ),
             PendingJobs(
                 log.submit_time[pending],
@@ -286,7 +286,7 @@ class LoggedWaits:
 
     def finished(self, job: int) -> FinishedJob:
         """Give a job that has ended, as the accounting has it."""
-        start, end = int(self._start_time[job]), int(self._end_time[job])
+        start, end = int(self.start_time[job]), int(self._end_time[job])
         return finished_job(self.requests[job], start, end, self._endings[job])
 
 

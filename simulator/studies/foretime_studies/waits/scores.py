@@ -152,18 +152,21 @@ class ScoredRun:
         """Give the best honest method but ours, and our loss as a share of its, on common rows."""
         ratios: dict[str, Figure] = {}
         for method in self.methods:
-            theirs, blocks = self._part(method, self._first)
-            both = theirs.forecasts.answered
-            if method in (OURS, FORWARD) or method in ORACLES or not both.any():
+            answered = self._part(method, self._first)[0].forecasts.answered
+            if method in (OURS, FORWARD) or method in ORACLES or not answered.any():
                 continue
-            ours = self._part(OURS, self._first)[0].take(both)
-            ratios[method] = combined(
-                lambda one, other: one / other,
-                scores(ours, blocks.take(both))[score],
-                scores(theirs.take(both), blocks.take(both))[score],
-            )
+            ratios[method] = self.ratio(score, OURS, method)
         best = max(ratios, key=lambda method: ratios[method].value)
         return best, ratios[best]
+
+    def ratio(self, score: str, one: str, other: str, *, later: bool = False) -> Figure:
+        """Give a score of one method as a share of another's, on rows that both answered."""
+        chosen = self._later if later else self._first
+        mine, blocks = self._part(one, chosen)
+        theirs, _ = self._part(other, chosen)
+        both = mine.forecasts.answered & theirs.forecasts.answered
+        figures = (scores(rows.take(both), blocks.take(both))[score] for rows in (mine, theirs))
+        return combined(lambda first, second: first / second, *figures)
 
     def _part(self, method: str, chosen: BoolArray) -> tuple[ForecastOutcomes, Blocks]:
         rows = self._outcomes[method].take(chosen)

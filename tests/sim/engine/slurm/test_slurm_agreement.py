@@ -15,9 +15,9 @@ from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.reference.slurm.jobs.schedule import Loop, SlurmSchedule
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import fit_request
 from foretime_sim.workloads.resource_columns import ResourceRequests
@@ -177,18 +177,17 @@ def test_a_pool_is_scheduled_alike(
     check_same(workload, site)
 
 
-@settings(max_examples=100)
-@given(st.data(), PARAMETERS, MIN_PRIORITIES, VERSIONS)
-def test_nodes_are_given_out_alike(
-    data: st.DataObject, parameters: SlurmParameters, least: int, version: tuple[int, int]
-) -> None:
-    machine = data.draw(machines())
-    parameters = dataclasses.replace(parameters, bf_min_prio_reserve=least)
-    workload = data.draw(workloads(machine, most_jobs=15))
+@st.composite
+def on_nodes(
+    draw: st.DrawFn, parameters: SlurmParameters, version: tuple[int, int]
+) -> tuple[Workload, SlurmSite]:
+    """Jobs that say all that jobs may, and nodes with partitions, reservations and licenses."""
+    machine = draw(machines())
+    workload = draw(workloads(machine, most_jobs=15))
     reservations = tuple(
         NodeReservation(f"r{number}", start, length, (group.name,))
         for number, group in enumerate(machine.node_groups)
-        for start, length in data.draw(
+        for start, length in draw(
             st.lists(
                 st.tuples(st.sampled_from([0, 60, 500]), st.sampled_from([60, 1000])), max_size=1
             )
@@ -199,11 +198,21 @@ def test_nodes_are_given_out_alike(
         version,
         parameters,
         BASIC,
-        rules={part.name: data.draw(rules()) for part in machine.slurm_partitions},
+        rules={part.name: draw(rules()) for part in machine.slurm_partitions},
         reservations=reservations,
-        licenses=data.draw(st.sampled_from([{}, {"matlab": 2, "ansys": 1}])),
+        licenses=draw(st.sampled_from([{}, {"matlab": 2, "ansys": 1}])),
     )
-    check_same(data.draw(saying(workload, site)), site)
+    return draw(saying(workload, site)), site
+
+
+@settings(max_examples=100)
+@given(st.data(), PARAMETERS, MIN_PRIORITIES, VERSIONS)
+def test_nodes_are_given_out_alike(
+    data: st.DataObject, parameters: SlurmParameters, least: int, version: tuple[int, int]
+) -> None:
+    parameters = dataclasses.replace(parameters, bf_min_prio_reserve=least)
+    workload, site = data.draw(on_nodes(parameters, version))
+    check_same(workload, site)
 
 
 MACHINE = Machine(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+from foretime_estimators.arrays import MaskedInt64Array
 from foretime_sim import Policy, simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.site_jobs import SiteJob
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
@@ -26,18 +33,46 @@ PATIENCE_S = 8_000
 """Whom a limit holds for longer it holds for ever: usage halves every 600 s, or never decays."""
 
 
-def stepwise(workload: Workload, site: SlurmSite) -> Engine:
-    """An engine that has lived through a workload, each job submitted at its time."""
+def what_it_says(workload: Workload, job: int) -> tuple[SiteJob, str | None]:
+    """What a job says to its site, and its reservation."""
+    said = workload.site_jobs
+    assert said is not None
+
+    def number(column: MaskedInt64Array | None) -> int | None:
+        missing = column is None or bool(np.ma.getmaskarray(column)[job])
+        return None if column is None or missing else int(column.data[job])
+
+    def name(column: Labels | None) -> str | None:
+        return None if column is None else column.get(job)
+
+    return SiteJob(
+        qos=name(said.qos),
+        nice=number(said.nice) or 0,
+        site_factor=number(said.site_factor) or 0,
+        time_min_s=number(said.time_min_s),
+        begin_time=number(said.begin_time),
+        licenses=name(said.licenses),
+        array=name(workload.array_ids),
+        array_most_running=number(said.array_most_running),
+        after=number(said.after),
+        after_what=number(said.after_what),
+    ), name(said.reservations)
+
+
+def stepwise(workload: Workload, site: SlurmSite, *, finish: bool = True) -> Engine:
+    """An engine to which each job has been submitted at its time; and that has ended them all."""
     engine = Engine(
         site.machine.cpus,
         Policy(backfill=Slurm(site)),
         int(workload.submit_time[0]),
         epoch_of_zero=workload.epoch_of_zero,
     )
-    said = workload.site_jobs
-    assert said is not None
     for job in range(len(workload)):
         engine.advance(int(workload.submit_time[job]))
+        said, reservation = what_it_says(workload, job)
+        resources = JobResources(reservation=reservation)
+        if workload.machine is not None:
+            resources = replace(job_resources(workload, job), reservation=reservation)
         engine.submit(
             int(workload.submit_time[job]),
             int(workload.processors[job]),
@@ -45,17 +80,11 @@ def stepwise(workload: Workload, site: SlurmSite) -> Engine:
             int(workload.requested_time[job]),
             user=None if workload.users is None else workload.users.get(job),
             project=None if workload.projects is None else workload.projects.get(job),
-            said=SiteJob(
-                qos=None if said.qos is None else said.qos.get(job),
-                nice=0 if said.nice is None else int(said.nice.filled(0)[job]),
-                site_factor=(
-                    0 if said.site_factor is None else int(said.site_factor.filled(0)[job])
-                ),
-                begin_time=0 if said.begin_time is None else int(said.begin_time.filled(0)[job]),
-                licenses=None if said.licenses is None else said.licenses.get(job),
-            ),
+            resources=resources,
+            said=said,
         )
-    engine.finish()
+    if finish:
+        engine.finish()
     return engine
 
 
