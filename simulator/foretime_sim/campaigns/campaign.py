@@ -51,11 +51,12 @@ from foretime_sim.policies.policy_values import (
     SecondsOrOff,
 )
 from foretime_sim.scores.metrics import ScoreSettings
+from foretime_sim.sites.site_file import Site
 
 CONDITION_AXES = ("log", "interarrival_factor", "seed")
 """Axes that say what a policy is tried on; the others together are the policy."""
 NONE = "none"
-"""What the axis ``reservations`` calls no reservations."""
+"""What the axes ``reservations`` and ``site`` call no reservations, and no site."""
 
 
 class _Table(BaseModel):
@@ -171,6 +172,12 @@ class Grid(_Table):
         default=(NONE,),
         description='Advance reservations: "none", or a CSV file with start (seconds since the '
         "log's start), duration (seconds) and processors, from the campaign file's folder on.",
+    )
+    site: Axis[Name] = Field(
+        default=(NONE,),
+        description="A site's file (`foretime site import`), from the campaign file's folder on: "
+        "its scheduler, on its nodes, takes the place of order, backfill and all of their "
+        'settings. "none": these count.',
     )
     estimator: Axis[EstimatorName] = Field(
         default=("requested",),
@@ -368,6 +375,8 @@ class Campaign:
         Accuracy rules by name, production and tang2010 among them.
     reservations
         Advance reservations by their name on the axis.
+    sites
+        Sites by their name on the axis.
     """
 
     path: Path
@@ -380,6 +389,7 @@ class Campaign:
     include: tuple[Rule, ...]
     accuracy: Mapping[str, AccuracySettings]
     reservations: Mapping[str, tuple[AdvanceReservation, ...]]
+    sites: Mapping[str, Site]
     scoring: Scoring
     report: Report
     jobqueue: JobQueue

@@ -26,13 +26,22 @@ from foretime_estimators.estimators.estimator import Memoryless, RuntimeEstimato
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.campaigns.campaign import CONDITION_AXES, Campaign, LogSource, Rule, Scoring
+from foretime_sim.campaigns.campaign import (
+    CONDITION_AXES,
+    NONE,
+    Campaign,
+    LogSource,
+    Rule,
+    Scoring,
+)
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.families import FAMILIES, Backfill, Easy, has_setting
 from foretime_sim.policies.guard import GuardBy
 from foretime_sim.policies.policy import IN_STEPS, Correction
 from foretime_sim.policies.policy_switching import is_switched
 from foretime_sim.policies.policy_values import OFF
+from foretime_sim.policies.site_machine import assumptions
+from foretime_sim.sites.site_file import Site, format_site
 
 FORMAT = 1
 """Version of a cell's identity and record; grows when either changes its meaning."""
@@ -63,6 +72,10 @@ class Cell:
         Rule of the accuracy estimators, ``None`` for other estimators.
     reservations
         Advance reservations, on the log's clock.
+    site
+        Whose scheduler it is, on whose machine; ``None``: of no site.
+    sites
+        All that the campaign has: jobs run that could run on each of them.
     folder
         Where modules of the user's own are.
     foretime
@@ -75,6 +88,8 @@ class Cell:
     scoring: Scoring
     accuracy: AccuracySettings | None
     reservations: tuple[AdvanceReservation, ...]
+    site: Site | None
+    sites: tuple[Site, ...]
     folder: str
     foretime: str
 
@@ -185,7 +200,30 @@ def _unstepped(values: Mapping[str, Any]) -> bool:
     return not in_steps or values["estimator"] in ("requested", "actual")
 
 
+def _of_site(values: Mapping[str, Any]) -> bool:
+    return bool(values["site"] != NONE)
+
+
 _NO_EFFECT = (
+    _NoEffect(
+        (
+            "order",
+            "backfill",
+            "depth",
+            "compression",
+            *SLACK_AXES,
+            "correction",
+            "correction_steps",
+            "roles",
+            "guard_s",
+            "guard_by",
+            "guard_share",
+            "ageing_s",
+            "event_order",
+        ),
+        _of_site,
+        "a site's scheduler goes by the site",
+    ),
     _NoEffect(("depth",), lambda v: v["backfill"] not in _EASY, "backfilling is not EASY"),
     _NoEffect(
         ("compression",),
@@ -289,6 +327,13 @@ def plan(campaign: Campaign) -> Plan:
             "planning"
         )
     combinations = kept
+    if any(_of_site(values) and values["reservations"] != NONE for values in combinations):
+        raise InputError(
+            f"{campaign.path}: reservations of processors go with no site: put reservations of"
+            " nodes into the site's file, or leave the combinations out with [[exclude]]"
+        )
+    for name, site in campaign.sites.items():
+        notes.append(f"{name}: {' '.join(assumptions(site))}")
     declared = dict(campaign.axes)
     for rule in campaign.include:
         for axis, some in rule.values.items():
@@ -317,7 +362,7 @@ def plan(campaign: Campaign) -> Plan:
 
 
 def _switches_unplanned(values: Mapping[str, Any]) -> bool:
-    planned = values["backfill"] == str(Backfill.PLANNING)
+    planned = values["backfill"] == str(Backfill.PLANNING) or _of_site(values)
     return is_switched(values["order"]) and not planned
 
 
@@ -376,7 +421,7 @@ def _refused(campaign: Campaign, table: str, rule: Rule, message: str) -> InputE
     )
 
 
-_NAMES = ("log", "accuracy_rule", "reservations")
+_NAMES = ("log", "accuracy_rule", "reservations", "site")
 
 
 _AS_BEFORE: Mapping[str, tuple[object, ...]] = {
@@ -396,6 +441,10 @@ class _Identity:
         self._campaign = campaign
         self._version = foretime_version()
         self._logs: dict[str, object] = {}
+        self._sites = {
+            name: hashlib.sha256(format_site(site).encode()).hexdigest()
+            for name, site in campaign.sites.items()
+        }
 
     def cell(self, values: Mapping[str, Any]) -> Cell:
         campaign, log = self._campaign, values["log"]
@@ -419,9 +468,12 @@ class _Identity:
             "code": [
                 _source_sha256(values[axis], axis)
                 for axis in ("order", "backfill")
-                if ":" in values[axis]
+                if ":" in (values[axis] or "")
             ],
         }
+        if self._sites:  # without any, cells are what they were before there was the axis
+            decides["site"] = self._sites.get(values["site"])
+            decides["sites"] = sorted(self._sites.values())
         text = json.dumps(decides, sort_keys=True)
         identity = hashlib.sha256(text.encode()).hexdigest()[:16]
         return Cell(
@@ -431,6 +483,8 @@ class _Identity:
             campaign.scoring,
             accuracy,
             reservations,
+            campaign.sites.get(values["site"]),
+            tuple(campaign.sites.values()),
             str(campaign.folder),
             self._version,
         )

@@ -31,12 +31,14 @@ from foretime_sim.campaigns.campaign import (
     Scoring,
     expanded,
 )
+from foretime_sim.engine.site_refusals import site_refusals
 from foretime_sim.files.toml_messages import message_of, nearest
 from foretime_sim.files.toml_text import parse_toml
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import DEFAULTS
 from foretime_sim.policies.advance_reservations import read_reservations
 from foretime_sim.policies.policy_file import read_policy
+from foretime_sim.sites.site_file import Site, read_site
 
 _TABLES: dict[str, type[BaseModel]] = {
     "logs": LogSource,
@@ -134,15 +136,11 @@ class _Reader:
             raise self._refuse(("scoring", "cool_down_share"), "give it or cool_down_s, not both")
         logs = self._logs(declared, folder)
         include = self._rules("include", declared.include, logs, accuracy, folder)
-        reservations = {NONE: ()} | self._reservations(
-            dict.fromkeys(declared.grid.reservations, ("grid", "reservations"))
-            | {
-                name: ("include", str(rule.number - 1), "reservations")
-                for rule in include
-                for name in rule.values.get("reservations", ())
-            },
-            folder,
-        )
+        named = self._named("reservations", declared.grid.reservations, include)
+        reservations = {NONE: ()} | self._reservations(named, folder)
+        sites = self._sites(self._named("site", declared.grid.site, include), folder)
+        if sites:
+            logs = self._sized(logs, sites)
         output = declared.output or f"{self.path.stem}-results"
         campaign = Campaign(
             path=folder / self.path.name,
@@ -155,6 +153,7 @@ class _Reader:
             include=include,
             accuracy=accuracy,
             reservations=reservations,
+            sites=sites,
             scoring=declared.scoring,
             report=declared.report,
             jobqueue=declared.jobqueue,
@@ -228,17 +227,62 @@ class _Reader:
             logs[name] = source
         return logs
 
+    @staticmethod
+    def _named(
+        axis: str, of_grid: Iterable[str], include: Iterable[Rule]
+    ) -> dict[str, tuple[str, ...]]:
+        """Give the files that an axis names, and where in the campaign's file each stands."""
+        found = dict.fromkeys(of_grid, ("grid", axis)) | {
+            name: ("include", str(rule.number - 1), axis)
+            for rule in include
+            for name in rule.values.get(axis, ())
+        }
+        return {name: where for name, where in found.items() if name != NONE}
+
+    def _sites(self, named: Mapping[str, tuple[str, ...]], folder: Path) -> dict[str, Site]:
+        """Read the sites, each named at a place of the campaign's file."""
+        found: dict[str, Site] = {}
+        stems: dict[str, str] = {}
+        for name, where in named.items():
+            try:
+                found[name] = site = read_site(folder / expanded(name))
+            except InputError as error:
+                raise self._refuse(where, str(error)) from error
+            for refusal in site_refusals(site):
+                raise self._refuse(where, refusal, name)
+            other = stems.setdefault(Path(name).stem, name)
+            if other != name:
+                raise self._refuse(
+                    where, f"tables would call it as they call {other}: rename a file", name
+                )
+        return found
+
+    def _sized(
+        self, logs: Mapping[str, LogSource], sites: Mapping[str, Site]
+    ) -> dict[str, LogSource]:
+        """Size the logs' machine as the largest site's, for all policies to have the same jobs."""
+        for number, source in enumerate(logs.values()):
+            if source.processors is not None:
+                raise self._refuse(
+                    ("logs", str(number), "processors"),
+                    "a site has a machine: leave it out, or the sites",
+                )
+        processors = max(site.machine.cpus for site in sites.values())
+        return {
+            name: source.model_copy(update={"processors": processors})
+            for name, source in logs.items()
+        }
+
     def _reservations(
         self, named: Mapping[str, tuple[str, ...]], folder: Path
     ) -> dict[str, tuple[AdvanceReservation, ...]]:
         """Read the files of advance reservations, each named at a place of the campaign's file."""
         found = {}
         for name, where in named.items():
-            if name != NONE:
-                try:
-                    found[name] = read_reservations(folder / expanded(name))
-                except InputError as error:
-                    raise self._refuse(where, str(error)) from error
+            try:
+                found[name] = read_reservations(folder / expanded(name))
+            except InputError as error:
+                raise self._refuse(where, str(error)) from error
         return found
 
     def _rules(

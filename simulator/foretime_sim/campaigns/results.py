@@ -181,7 +181,7 @@ def summaries(
 
 def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
     """Name a policy by what varies in the campaign; order and backfilling if nothing does."""
-    axes = plan.varying or ("order", "backfill")
+    axes = plan.varying or (("order", "backfill") if policy["site"] == NONE else ("site",))
     told = []
     for axis in axes:
         value = policy[axis]
@@ -204,6 +204,8 @@ def policy_label(plan: Plan, policy: Mapping[str, Any]) -> str:
                 told.append("wait learned" if value == LEARNED else f"wait {value} s")
             case "depth":
                 told.append(f"depth {value}")
+            case "site":
+                told.append("no site" if value == NONE else Path(value).stem)
             case "reservations":
                 told.append("no reservations" if value == NONE else str(value))
             case "learn":

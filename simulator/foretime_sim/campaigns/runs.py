@@ -22,8 +22,14 @@ from foretime_sim.logs.log_files import read_log
 from foretime_sim.models.workload_models import generate, with_estimates
 from foretime_sim.policies import policy_table
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.site_machine import (
+    on_machine_of,
+    that_fit_on_all,
+    without_partitions,
+)
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
 from foretime_sim.scores.repeats import Repeats
+from foretime_sim.sites.site_file import Site
 from foretime_sim.workloads.workload import Workload
 
 Record = dict[str, Any]
@@ -50,7 +56,7 @@ class _Read:
 
 # A worker runs the cells of one log, load and seed one after the other.
 @lru_cache(maxsize=2)
-def _read(source: LogSource, scoring: Scoring) -> _Read:
+def _read(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> _Read:
     if source.path is None:
         workload = generate(
             source.generate or "lublin2003",
@@ -81,6 +87,7 @@ def _read(source: LogSource, scoring: Scoring) -> _Read:
             workload = with_estimates(
                 workload, source.estimates, longest_s=source.longest_estimate_s, seed=source.seed
             )
+    workload = that_fit_on_all(sites, workload)
     history = None
     if source.split is not None:
         history, workload = workload.split(_split_time(source, workload))
@@ -107,10 +114,10 @@ def _split_time(source: LogSource, workload: Workload) -> int:
 
 @lru_cache(maxsize=2)
 def _varied(
-    source: LogSource, scoring: Scoring, factor: float, seed: int
+    source: LogSource, scoring: Scoring, sites: tuple[Site, ...], factor: float, seed: int
 ) -> tuple[Workload, Workload | None, ScoredSpan]:
     """Give the jobs of a cell, their history, and which of them are scored."""
-    read = _read(source, scoring)
+    read = _read(source, scoring, sites)
     workload, span = read.workload, read.span
     if factor != 1:
         ends = np.array([span.start_time or 0, span.end_time or 0], dtype=np.int64)
@@ -136,15 +143,15 @@ class LogFacts(NamedTuple):
     workload_notes: tuple[str, ...]
 
 
-def log_facts(source: LogSource, scoring: Scoring) -> LogFacts:
-    """Read a log and say what it holds.
+def log_facts(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> LogFacts:
+    """Read a log and say what it holds, of what could run on each of the sites.
 
     Raises
     ------
     InputError
         If it can't be read, or no job is left to score.
     """
-    read = _read(source, scoring)
+    read = _read(source, scoring, sites)
     scored = int(read.span.select(read.workload).sum())
     return LogFacts(
         len(read.workload),
@@ -164,10 +171,12 @@ def _offered_load(workload: Workload) -> float | None:
 
 def policy_of(cell: Cell) -> Policy:
     """Give a cell's policy; what has no effect is at its default."""
+    if cell.site is not None:
+        return policy_table.policy_of_site(cell.site)
     values = {
         key: value
         for key, value in cell.axes.items()
-        if key in policy_table.PolicyTable.model_fields
+        if key in policy_table.PolicyTable.model_fields and key != "site"
     }
     return policy_table.policy_of(values, Path(cell.folder))
 
@@ -182,9 +191,12 @@ def run_cell(cell: Cell) -> Record:
             f"with {cell.foretime}: install that on every worker"
         )
     workload, history, span = _varied(
-        cell.source, cell.scoring, axes["interarrival_factor"], axes["seed"]
+        cell.source, cell.scoring, cell.sites, axes["interarrival_factor"], axes["seed"]
     )
     policy = policy_of(cell)
+    if cell.site is None and cell.sites:
+        workload = without_partitions(workload)
+    workload = on_machine_of(policy, workload)
     estimator = estimator_of(axes["estimator"], workload, settings=cell.accuracy, seed=axes["seed"])
     before = time.perf_counter()
     schedule = simulate_with_estimator(

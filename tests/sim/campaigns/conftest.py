@@ -31,3 +31,16 @@ def campaign_of(tmp_path: Path) -> Callable[[str], Campaign]:
         return read_campaign(path)
 
     return make
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Path:
+    """Give the campaign's folder with one site under Slurm, one larger, and one under PBS in it."""
+    for name, nodes in (("small", 4), ("large", 12)):
+        text = f"[node_groups.cpu]\nnodes = {nodes}\ncpus = 4\n[partitions.main]\n"
+        (tmp_path / f"{name}.toml").write_text(text + 'node_groups = ["cpu"]\nDefault = true\n')
+    (tmp_path / "pro.toml").write_text(
+        'scheduler = "pbs"\n[queues.workq]\n[[hosts]]\nname = "n01"\nlast = "n12"\n'
+        "resources_available = { ncpus = 4 }\n"
+    )
+    return tmp_path

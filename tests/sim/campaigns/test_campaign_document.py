@@ -57,11 +57,13 @@ def test_the_worked_example_gives_the_pages_figures(page: str, tmp_path: Path) -
     assert f"loads: {len(planned.cells)} cells, 2 policies" in page
 
 
-def test_other_toml_in_the_page_is_valid(page: str, tmp_path: Path) -> None:
+def test_other_toml_in_the_page_is_valid(page: str, sites: Path) -> None:
+    for name in ("site", "more-nodes", "long-window"):
+        (sites / f"{name}.toml").write_text((sites / "small.toml").read_text())
     log = '[[logs]]\ngenerate = "lublin2003"\n'
     for block in blocks(page, "toml")[1:]:
         assert tomllib.loads(block)
-        parse_campaign(log + block, tmp_path / "c.toml")
+        parse_campaign(log + block, sites / "c.toml")
 
 
 def test_every_column_is_told(page: str, tmp_path: Path) -> None:

@@ -295,7 +295,8 @@ def check_command(
     store = _writable_store(planned, output)
     records = store.records()
     names = list(dict.fromkeys(cell.axes["log"] for cell in planned.cells))
-    logs = {name: log_facts(campaign.logs[name], campaign.scoring) for name in names}
+    sites = tuple(campaign.sites.values())
+    logs = {name: log_facts(campaign.logs[name], campaign.scoring, sites) for name in names}
     estimate = TimeEstimate({name: facts.simulated_jobs for name, facts in logs.items()})
     for cell in planned.cells:
         if cell.id in records:

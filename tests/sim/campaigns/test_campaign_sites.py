@@ -1,0 +1,130 @@
+"""Campaigns over sites: whose scheduler runs, on which jobs, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.campaigns.campaign import Campaign
+from foretime_sim.campaigns.cells import plan
+from foretime_sim.campaigns.file import parse_campaign, read_campaign
+from foretime_sim.campaigns.results import policy_label
+from foretime_sim.campaigns.runs import attempt, log_facts
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models.workload_models import generate
+from foretime_sim.policies.pbs import Pbs
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.site_machine import on_machine_of, that_fit_on_all
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.site_file import read_site
+from foretime_sim.sites.slurm.site import SlurmSite
+
+GRID = '[grid]\nsite = ["none", "small.toml", "large.toml", "pro.toml"]\n'
+LOG = '[[logs]]\ngenerate = "lublin2003"\nname = "made"\njobs = 150\n[scoring]\nwarm_up_s = 0\n'
+
+
+def campaign_in(folder: Path, text: str) -> Campaign:
+    (folder / "sites.toml").write_text(LOG + text)
+    return read_campaign(folder / "sites.toml")
+
+
+def test_each_cell_is_the_run_of_its_site_on_the_same_jobs(sites: Path) -> None:
+    campaign = campaign_in(sites, GRID)
+    workload = generate("lublin2003", jobs=150, processors=48)
+    named = [read_site(sites / f"{name}.toml") for name in ("small", "large", "pro")]
+    fitting = that_fit_on_all(named, workload)
+    assert 0 < len(fitting) < len(workload)  # some ask for more than the small one has
+    policies = [
+        Policy(),
+        *(Policy(backfill=Slurm(s) if isinstance(s, SlurmSite) else Pbs(s)) for s in named),
+    ]
+    waits = []
+    for cell, policy in zip(plan(campaign).cells, policies, strict=True):
+        record = attempt(cell)
+        assert record["status"] == "done", record.get("error")
+        placed = on_machine_of(policy, fitting)
+        wait = simulate(placed, policy).start_time - placed.submit_time
+        assert record["metrics"]["wait_mean_s"] == pytest.approx(float(np.mean(wait)))
+        assert record["run"]["simulated_jobs"] == len(fitting)
+        waits.append(record["metrics"]["wait_mean_s"])
+    assert len(set(waits)) == len(waits)
+    facts = log_facts(campaign.logs["made"], campaign.scoring, tuple(campaign.sites.values()))
+    assert facts.simulated_jobs == len(fitting)
+    assert any("left out" in note for note in facts.workload_notes)
+
+
+def test_a_site_collapses_what_it_takes_the_place_of(sites: Path) -> None:
+    text = GRID + 'order = ["fcfs", "sjf"]\nbackfill = ["easy", "conservative"]\n'
+    planned = plan(campaign_in(sites, text))
+    assert len(planned.cells) == 4 + 3
+    of_sites = [cell for cell in planned.cells if cell.site is not None]
+    assert {cell.axes["order"] for cell in of_sites} == {None}
+    labels = [policy_label(planned, cell.policy) for cell in planned.cells]
+    assert labels[:4] == ["fcfs / easy / no site", "small", "large", "pro"]
+    told = " ".join(planned.notes)
+    assert "order and backfill have no effect where a site's scheduler goes by the site" in told
+    assert "small.toml: Scheduled as by Slurm 26.05" in told
+    assert "pro.toml: Scheduled as by OpenPBS" in told
+
+
+def test_sites_come_by_policy_files_and_includes(sites: Path) -> None:
+    (sites / "policy.toml").write_text('site = "small.toml"\n')
+    by_policy = plan(campaign_in(sites, '[grid]\npolicy = "policy.toml"\n'))
+    by_key = plan(campaign_in(sites, '[grid]\nsite = "small.toml"\n'))
+    assert [cell.id for cell in by_policy.cells] == [cell.id for cell in by_key.cells]
+    assert policy_label(by_key, by_key.cells[0].policy) == "small"
+    included = plan(campaign_in(sites, '[[include]]\nsite = "large.toml"\n'))
+    assert [cell.site is None for cell in included.cells] == [True, False]
+
+
+def test_a_cell_is_known_by_what_the_site_holds(sites: Path) -> None:
+    grid = '[grid]\nsite = ["small.toml", "large.toml"]\n'
+    before = [cell.id for cell in plan(campaign_in(sites, grid)).cells]
+    small = sites / "small.toml"
+    small.write_text("# a word\n" + small.read_text())
+    assert [cell.id for cell in plan(campaign_in(sites, grid)).cells] == before
+    small.rename(sites / "other.toml")
+    renamed = plan(campaign_in(sites, grid.replace("small", "other")))
+    assert [cell.id for cell in renamed.cells] == before
+    (sites / "other.toml").write_text(small_with_a_window(sites))
+    changed = [cell.id for cell in plan(campaign_in(sites, grid.replace("small", "other"))).cells]
+    # The jobs of all are those that fit on every site.
+    assert not set(before) & set(changed)
+
+
+def small_with_a_window(sites: Path) -> str:
+    return "[slurm.SchedulerParameters]\nbf_window = 10080\n" + (sites / "other.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[grid]\nsite = "gone.toml"\n', "sites.toml:8: [grid] site: "),
+        ('[grid]\nsite = "gone.toml"\n', "gone.toml: there is no such file"),
+        ('[grid]\nsite = "preempting.toml"\n', "PreemptMode=REQUEUE is not simulated"),
+        ('[grid]\nsite = ["small.toml", "more/small.toml"]\n', "would call it as they call small"),
+        ('[grid]\nsite = "small.toml"\nreservations = "claims.csv"\n', "go with no site: put"),
+        ('[grid]\npolicy = "both.toml"\n', "order is sjf: a site's scheduler goes by the site"),
+    ],
+)
+def test_what_can_not_be_run_is_refused(sites: Path, text: str, says: str) -> None:
+    small = (sites / "small.toml").read_text()
+    (sites / "more").mkdir()
+    (sites / "more/small.toml").write_text(small)
+    (sites / "preempting.toml").write_text(
+        '[slurm]\nPreemptType = "preempt/partition_prio"\nPreemptMode = "REQUEUE"\n' + small
+    )
+    (sites / "claims.csv").write_text("start,duration,processors\n100,100,4\n")
+    (sites / "both.toml").write_text('site = "small.toml"\norder = "sjf"\n')
+    with pytest.raises(InputError) as refused:
+        plan(campaign_in(sites, text))
+    assert says in str(refused.value)
+
+
+def test_a_site_says_how_large_the_machine_is(sites: Path) -> None:
+    text = LOG.replace("jobs = 150", "jobs = 150\nprocessors = 32")
+    assert parse_campaign(text, sites / "c.toml").sites == {}
+    with pytest.raises(InputError, match="processors: a site has a machine: leave it out"):
+        parse_campaign(text + GRID, sites / "c.toml")
