@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_sim.reference.slurm.cluster import simulate_slurm
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
@@ -127,7 +127,7 @@ def specification(
         site,
         site_jobs,
         started_at=run.slurmctld_started(site.parameters.bf_interval),
-        backfill_first=run.backfill_first,
+        fractions=run.fractions,
     )
     starts = [-1 if at is None else at for at in found.start_times]
     return np.array(starts, dtype=np.int64)

@@ -24,6 +24,8 @@ from foretime_sim.reference.slurm.loops.controller import Controller
 from foretime_sim.reference.slurm.loops.interfaces import NoLimits
 from foretime_sim.reference.slurm.loops.main_loop import MainLoop
 from foretime_sim.reference.slurm.loops.submission import submit
+from foretime_sim.reference.slurm.priorities.epoch_priorities import EpochPriorities
+from foretime_sim.reference.slurm.priorities.priorities import Priorities
 
 from tests.slurm.runs.loop_events import LoopEvent, read_events
 from tests.slurm.runs.recorded_runs import RESULTS, RecordedRun, model_input, recorded_runs
@@ -93,8 +95,7 @@ class Tally:
 class LoggedPriorities:
     """Priorities as backfill's log has them, so that the loops are judged by themselves.
 
-    A job that backfill has not looked at has that of its submission. For a run of the main loop
-    they are those of the cycle before it, or those of the next one.
+    A job that backfill has not looked at has that of its submission.
     """
 
     next_tick = 2**62
@@ -104,9 +105,18 @@ class LoggedPriorities:
 
     def note(self, indices: Mapping[int, Sequence[int]], event: LoopEvent) -> None:
         """Take up what a cycle, or a submission, said."""
-        for number, priority, name in event.tested:
-            for index in indices.get(number, ()):
-                self.logged[index, name] = priority
+        self.logged |= self.of_cycle(indices, event)
+
+    @staticmethod
+    def of_cycle(
+        indices: Mapping[int, Sequence[int]], event: LoopEvent
+    ) -> dict[tuple[int, str], int]:
+        """Give what a cycle, or a submission, said."""
+        return {
+            (index, name): priority
+            for number, priority, name in event.tested
+            for index in indices.get(number, ())
+        }
 
     def priority_of(self, job: Any, slurm_partition: str, now: int) -> int:
         """Give the last one seen."""
@@ -154,6 +164,8 @@ class LoopReplay:
             Limits(site) if site.enforced else NoLimits(),
             workload.epoch_of_zero,
         )
+        began = run.slurmctld_started(site.parameters.bf_interval) + workload.epoch_of_zero
+        self.own_priorities = EpochPriorities(Priorities(site, began), workload.epoch_of_zero)
         self.run = run
         self.events = events
         self.index_of = {row[0]: index for index, row in enumerate(run.outcome["jobs"])}
@@ -168,7 +180,11 @@ class LoopReplay:
     def replay(self) -> tuple[Tally, Tally]:
         """Go through the log; give the tallies of the main loop and of backfill."""
         for event in self.events:
-            self.controller.now = int(event.at)
+            # What a cycle in a second's last milliseconds starts may start in the next one.
+            starts = [int(self.run.start[self.index_of[number]]) for number in event.started]
+            self.controller.now = max(int(event.at), *starts, 0)
+            if self.own_priorities.next_tick + self.run.fractions.tick <= event.at:
+                self.own_priorities.tick(self.own_priorities.next_tick)
             if event.kind == "submit":
                 self._submit(event)
             elif event.kind == "end":
@@ -185,12 +201,14 @@ class LoopReplay:
         self.priorities.note(self.indices, event)
         for index in self.parts[self.submitted]:
             submit(self.controller, self.jobs[index])
+            self.own_priorities.submitted(self.jobs[index], self.controller.now)
         self.submitted += 1
 
     def _end(self, event: LoopEvent) -> None:
         job = self.jobs[self.index_of[event.job]]
         if job.run is not None and job.run in self.controller.running:
             self.controller.finish(job.run)
+            self.own_priorities.ended(job, self.controller.now)
             self.ended.append((event.at, job))
 
     def _loop(self, event: LoopEvent) -> None:
@@ -198,22 +216,11 @@ class LoopReplay:
         live = {self.index_of[number] for number in event.started}
         tally = self.main if event.kind == "main" else self.backfill
         mine = self._starts(event)
-        if mine != live and event.kind == "main" and self._next_cycle(event) is not None:
-            # Priorities are worked out anew between cycles; which of both were valid is not logged.
-            for index in mine:
-                self._take_back(self.jobs[index])
-            before = dict(self.priorities.logged)
-            self.priorities.note(self.indices, self._next_cycle(event) or event)
-            mine = self._starts(event)
-            if mine != live:
-                for index in mine:
-                    self._take_back(self.jobs[index])
-                self.priorities.logged = before
-                mine = self._starts(event)
+        if mine != live and event.kind == "main":
+            mine = self._by_newer_priorities(event, mine, live)
         just_ended = [job for at, job in self.ended if event.at - at < _NODES_FREED_S]
         if mine != live and just_ended:
-            for index in mine:
-                self._take_back(self.jobs[index])
+            self._take_all_back(mine)
             for job in just_ended:
                 self._return(job)
             mine = self._starts(event)
@@ -223,11 +230,36 @@ class LoopReplay:
         self.ended = [(at, job) for at, job in self.ended if event.at - at < _NODES_FREED_S]
         if mine == live or not just_ended:
             self._count(event, tally, mine, live, nodes_known=not just_ended)
-        for index in mine - live:
-            self._take_back(self.jobs[index])
+        self._take_all_back(mine - live)
         for index in sorted(live):
             self._put_on(self.jobs[index], event.kind)
-            self._date_back(self.jobs[index])
+            self._note_start(self.jobs[index])
+
+    def _by_newer_priorities(self, event: LoopEvent, mine: set[int], live: set[int]) -> set[int]:
+        """Judge a main loop by priorities that the log does not have yet; give whom it starts.
+
+        They are worked out anew between cycles, and which were valid is not logged: the next
+        cycle's, and for jobs that this one does not look at any more the model's own.
+        """
+        logged = self.priorities.logged
+        of_next = self.priorities.of_cycle(self.indices, self._next_cycle(event) or event)
+        for other in (of_next, self._own_priorities()):
+            self._take_all_back(mine)
+            self.priorities.logged = logged | other
+            mine = self._starts(event)
+            if mine == live:
+                return mine
+        self._take_all_back(mine)
+        self.priorities.logged = logged
+        return self._starts(event)
+
+    def _own_priorities(self) -> dict[tuple[int, str], int]:
+        own, now = self.own_priorities, self.controller.now
+        return {
+            (job.index, name): own.priority_of(job, name, now)
+            for job in self.controller.pending
+            for name in job.slurm_partitions
+        }
 
     def _next_cycle(self, event: LoopEvent) -> LoopEvent | None:
         later = self.events[self.events.index(event) + 1 :]
@@ -269,11 +301,9 @@ class LoopReplay:
         said = []
         if mine != live:
             said.append(f"live starts {sorted(live - mine)}, model {sorted(mine - live)}")
-        said += [
-            f"job {index} live on {sorted(self._live_nodes(index))},"
-            f" model {sorted(self._nodes(index))}"
-            for index in sorted((mine & live) - set(where))
-        ]
+        for index in sorted((mine & live) - set(where)):
+            where_live, mine_on = sorted(self._live_nodes(index)), sorted(self._nodes(index))
+            said.append(f"job {index} live on {where_live}, model {mine_on}")
         for number, (start, _, nodes) in event.plans.items():
             index = self.index_of[number]
             if index in live:  # planned in one partition, started in another
@@ -295,6 +325,10 @@ class LoopReplay:
     def _live_nodes(self, index: int) -> frozenset[int]:
         return node_numbers(self.run.nodes[index] or "")
 
+    def _take_all_back(self, indices: Iterable[int]) -> None:
+        for index in indices:
+            self._take_back(self.jobs[index])
+
     def _take_back(self, job: Any) -> None:
         run = job.run
         self.controller.finish(run)
@@ -302,12 +336,13 @@ class LoopReplay:
         self.controller.limits.submitted(job, self.controller.now)
         self.controller.pending.append(job)
 
-    def _date_back(self, job: Any) -> None:
-        """Let limits count from the start that slurmctld wrote down.
+    def _note_start(self, job: Any) -> None:
+        """Let usage count from now, and limits from the start that slurmctld wrote down.
 
         As a second begins it may take the one before for now, as its clock ticks in milliseconds.
         """
         if job.run is not None:
+            self.own_priorities.started(job, job.run.allocation.tres, self.controller.now)
             late_s = job.run.start - int(self.run.start[job.index])
             job.run.start -= late_s
             job.run.limit_end -= late_s

@@ -83,6 +83,7 @@ class LiveRun:
         self._refused: dict[int, str] = {}
         self._late: list[float] = []
         self._slurm_ids: dict[int, str] = {}
+        self._sample_s = SAMPLE_S
 
     def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Give the outcome, and what was sampled while it went on."""
@@ -175,7 +176,7 @@ class LiveRun:
 
     def _sample_until(self, moment: float) -> None:
         while True:
-            next_sample = self._zero + SAMPLE_S * (len(self._samples) + 1)
+            next_sample = self._zero + self._sample_s * (len(self._samples) + 1)
             if next_sample > moment:
                 time.sleep(max(moment - time.time(), 0))
                 return

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/slurm_model_runs.md"
 RELEASES = ("26.05", "22.05")
 DRAWS = 9
 """Runs of the model for each configuration, spread over the submissions of its live runs."""
+
+Row: TypeAlias = dict[str, str]
 
 HEAD = """# Slurm and its model side by side
 
@@ -40,14 +43,18 @@ loop, and a job's start is the mean of the nine.
 - **model**: how many of those the model starts in that order; the goal is 97%. **one run** is the
   mean of the nine runs by themselves. **live**: the same for each live run held against the others
   (mean).
-- **waits**: mean wait in seconds; live from the shortest to the longest run. It holds if the
-  model's is within that range, or within 5% of its mean.
+"""
+
+WAITS = """Mean waits in seconds: of the model the mean and the standard deviation of its nine runs,
+of live Slurm the runs from the shortest to the longest. It holds if the model's is within that
+range, or within 5% of its mean.
 """
 
 DECISIONS = """## Decision by decision
 
 The model is put into the state of the live cluster before each run of a loop, and decides. Runs
-that start the same jobs, starts on the same nodes, and backfill's plans at the same second (2 s).
+that start the same jobs, starts on the same nodes, and backfill's plans at the same second (2 s),
+of all recorded runs together.
 """
 
 
@@ -78,61 +85,87 @@ def mean_order(starts: Sequence[Int64Array]) -> Int64Array:
     return np.where(always, np.mean(starts, axis=0) * 1000, -1).astype(np.int64)
 
 
-def whole_runs(name: str, release: str) -> dict[str, str] | None:
-    """Give a row: the runs of a configuration on a release against the model."""
+def whole_runs(name: str, release: str) -> tuple[Row, Row]:
+    """Give the order and the waits of a configuration on a release against the model."""
     runs = recorded_runs(name, release)
     if len(runs) < 2:
-        return None
+        return {}, {}
     starts = model_starts(name, runs)
     found = agreement(runs, mean_order(starts))
     each = [agreement(runs, start) for start in starts]
     live = [other.share for other in live_agreement(runs)]
-    wait = float(np.mean([one.model_wait for one in each]))
-    waits = replace(found, model_wait=wait)
-    return {
-        "configuration": name,
-        "release": release,
-        "live runs": str(len(runs)),
+    waits = [one.model_wait for one in each]
+    mean = float(np.mean(waits))
+    order = {
         "pairs": f"{found.pairs:,}",
         "model": f"{found.share:.1%}",
         "one run": f"{np.mean([one.share for one in each]):.1%}",
         "live": f"{np.mean(live):.1%}",
-        "model's wait": f"{wait:,.0f}",
-        "live waits": f"{min(found.live_waits):,.0f} to {max(found.live_waits):,.0f}",
         "order": "holds" if found.order_holds else "differs",
-        "wait": "holds" if waits.wait_holds else "differs",
+    }
+    wait = {
+        "model": f"{mean:,.0f} ± {np.std(waits):,.0f}",
+        "live": f"{min(found.live_waits):,.0f} to {max(found.live_waits):,.0f}",
+        "wait": "holds" if replace(found, model_wait=mean).wait_holds else "differs",
+    }
+    return order, wait
+
+
+def decisions(name: str, release: str) -> Row:
+    """Give the loops of all recorded runs, judged one by one."""
+    runs = recorded_runs(name, release)
+    if not runs:
+        return {}
+    loops = [LoopReplay(name, run, events_of_run(name, run.name)).replay() for run in runs]
+
+    def share(parts: Iterable[int], wholes: Iterable[int]) -> str:
+        return f"{sum(parts):,} of {sum(wholes):,}"
+
+    return {
+        "runs": str(len(runs)),
+        "main loop": share((m.same_runs for m, _ in loops), (m.runs for m, _ in loops)),
+        "backfill": share((b.same_runs for _, b in loops), (b.runs for _, b in loops)),
+        "same nodes": share(
+            (m.same_nodes + b.same_nodes for m, b in loops), (m.both + b.both for m, b in loops)
+        ),
+        "plans": share((b.same_plans for _, b in loops), (b.plans for _, b in loops)),
     }
 
 
-def decisions(name: str, release: str) -> Iterator[dict[str, str]]:
-    """Give a row for each recorded run: its loops, judged one by one."""
-    for run in recorded_runs(name, release):
-        main, backfill = LoopReplay(name, run, events_of_run(name, run.name)).replay()
-        both = main.both + backfill.both
-        yield {
-            "configuration": name,
-            "run": run.name,
-            "main loop": f"{main.same_runs} of {main.runs}",
-            "backfill": f"{backfill.same_runs} of {backfill.runs}",
-            "same nodes": f"{main.same_nodes + backfill.same_nodes} of {both}",
-            "plans": f"{backfill.same_plans:,} of {backfill.plans:,}",
+def table(rows: Mapping[str, Mapping[str, Row]]) -> str:
+    """Write rows by configuration and release as Markdown, the releases side by side."""
+    frame = pd.DataFrame(
+        {
+            name: {
+                f"{release}: {column}": value
+                for release, row in by_release.items()
+                for column, value in row.items()
+            }
+            for name, by_release in rows.items()
+            if any(by_release.values())
         }
-
-
-def table(rows: Sequence[dict[str, str]]) -> str:
-    """Write rows as Markdown, figures to the right."""
-    frame = pd.DataFrame(rows)
-    words = ("configuration", "release", "run", "order", "wait")
-    sides = ["left" if column in words else "right" for column in frame.columns]
+    ).T.fillna("")
+    frame = frame[sorted(frame.columns, key=lambda column: -float(str(column).split(":")[0]))]
+    frame = frame.rename_axis("configuration").reset_index()
+    words = ("configuration", "order", "wait")
+    sides = ["left" if str(name).split(": ")[-1] in words else "right" for name in frame.columns]
     return frame.to_markdown(index=False, colalign=sides, disable_numparse=True)
 
 
 def page() -> str:
     """Write the page."""
-    cases = [(name, release) for name in CONFIGURATIONS for release in RELEASES]
-    whole = [row for case in cases if (row := whole_runs(*case)) is not None]
-    by_decision = [row for case in cases for row in decisions(*case)]
-    return "\n".join((HEAD, WHOLE, table(whole), "", DECISIONS, table(by_decision), ""))
+    whole = {
+        name: {release: whole_runs(name, release) for release in RELEASES}
+        for name in CONFIGURATIONS
+    }
+    order, wait = (
+        table({name: {at: pair[kind] for at, pair in row.items()} for name, row in whole.items()})
+        for kind in (0, 1)
+    )
+    by_decision = table(
+        {name: {at: decisions(name, at) for at in RELEASES} for name in CONFIGURATIONS}
+    )
+    return "\n".join((HEAD, WHOLE, order, "", WAITS, wait, "", DECISIONS, by_decision, ""))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.reference.slurm.cluster import WAKES_WITH_SECONDS_VERSION
+from foretime_sim.reference.slurm.fractions import START_S, Fractions
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
@@ -57,9 +59,19 @@ class RecordedRun:
         return (self.start - self.submit)[started]
 
     @property
-    def backfill_first(self) -> bool:
-        """Whether its backfill cycles come in the first half of a second."""
-        return float(self.outcome["backfill_cycles"][0][0]) % 1 < 0.5
+    def fractions(self) -> Fractions:
+        """At which fractions of a second its loops ran, and jobs came and went."""
+        main_runs = [float(at) for at, _ in self.outcome["main_loops"]]
+        fulls = [float(at) for at, kind in self.outcome["main_loops"] if kind == "f"]
+        version = tuple(map(int, self.outcome["version"].split(".")))
+        return Fractions(
+            main=0.0,
+            # The decay thread has the fraction that the background thread began with.
+            tick=fulls[0] % 1 if fulls else 0.0,
+            submission=START_S,
+            main_runs=() if version >= WAKES_WITH_SECONDS_VERSION else main_runs,
+            backfill_runs=[float(begin) for begin, _, _ in self.outcome["backfill_cycles"]],
+        )
 
     def slurmctld_started(self, bf_interval: int) -> int:
         """Give a second at or before the beginning from which the loops' periods count.

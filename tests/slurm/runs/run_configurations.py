@@ -10,11 +10,11 @@ from pathlib import Path
 
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
 from foretime_sim.machines.reservations import NodeReservation
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 
 from tests.slurm.harness.slurm_conf import USERS
 from tests.slurm.runs.event_file import event_jobs
@@ -50,7 +50,7 @@ class RunConfiguration:
     shipped_jobs: bool = True
 
 
-_TEN_BY_TEN = Machine(
+TEN_BY_TEN = Machine(
     (NodeGroup("all", nodes=10, cpus=10, memory_mib=1000),),
     (SlurmPartition("main", ("all",), default=True),),
     Selection.CPU,
@@ -71,8 +71,8 @@ def _flat(
     return RunConfiguration(
         name,
         about,
-        SlurmSite(_TEN_BY_TEN, parameters=parameters, priority=priority),
-        lambda: jobs_of(recipe or JobRecipe(), _TEN_BY_TEN.cpus, seed),
+        SlurmSite(TEN_BY_TEN, parameters=parameters, priority=priority),
+        lambda: jobs_of(recipe or JobRecipe(), TEN_BY_TEN.cpus, seed),
         soft_limit=soft_limit,
     )
 
@@ -108,6 +108,11 @@ _ACCOUNT_OF = {
     "erin": "biology",
 }
 _SHARES = {"alice": 10, "bob": 30, "carol": 10, "dave": 10, "erin": 20}
+
+
+def accounts_of(user: str) -> str:
+    """Give the account of a user."""
+    return _ACCOUNT_OF[user]
 
 
 def _tree(
@@ -153,7 +158,7 @@ _FAIR_TREE = SlurmPriority(
 
 def _fair_share(name: str, about: str, seed: int, priority: SlurmPriority) -> RunConfiguration:
     site = SlurmSite(
-        _TEN_BY_TEN,
+        TEN_BY_TEN,
         parameters=SlurmParameters(bf_interval=15),
         priority=priority,
         associations=_tree(),
@@ -165,7 +170,7 @@ def _fair_share(name: str, about: str, seed: int, priority: SlurmPriority) -> Ru
 
 def _age_and_size() -> RunConfiguration:
     site = SlurmSite(
-        _TEN_BY_TEN,
+        TEN_BY_TEN,
         parameters=SlurmParameters(bf_interval=15),
         priority=_AGE_AND_SIZE,
         associations=_tree(),
@@ -291,7 +296,7 @@ def _with_qos(job: RunJob, rng: random.Random) -> RunJob:
 def _limits() -> RunConfiguration:
     names = ("normal", "high", "scavenge")
     site = SlurmSite(
-        _TEN_BY_TEN,
+        TEN_BY_TEN,
         parameters=SlurmParameters(bf_interval=15),
         priority=SlurmPriority(weight_age=1000, weight_qos=1000, max_age_s=3600, calc_period_s=60),
         qos={

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from foretime_sim.machines.machine import Machine
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import SlurmSite
-from foretime_sim.sites.slurm_switches import Switch
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.switches import Switch
 
 _DEFAULT = SlurmParameters()
 _VALUES = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.reference.slurm.fractions import Fractions
 from foretime_sim.reference.slurm.jobs.job import SlurmJob
 from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
 from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, SlurmSchedule
@@ -16,8 +17,8 @@ from foretime_sim.reference.slurm.loops.main_loop import MainLoop
 from foretime_sim.reference.slurm.loops.submission import submit
 from foretime_sim.reference.slurm.priorities.epoch_priorities import EpochPriorities
 from foretime_sim.reference.slurm.priorities.priorities import Priorities
-from foretime_sim.sites.slurm_refusals import unmodelled_refusal
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.refusals import unmodelled_refusal
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
@@ -44,10 +45,8 @@ class Cluster:
     the second before; in 22.05 it sleeps for a second at a time, and what came in the same second
     is taken to be seen. So the order within a second is: the main loop (24.11 and newer), ends,
     priorities, submissions, the main loop (before, and where ends ask for it at once), the backfill
-    loop. The backfill loop's own clock has any fraction of a second: below a half its cycle has
-    seen little of what else its second brings, and may be told to come before it
-    (``backfill_first``), unless only that makes it due. Jobs leave their nodes at once: there is no
-    epilog. Loops take no time.
+    loop; ``fractions`` tells another. Jobs leave their nodes at once: there is no epilog. Loops
+    take no time.
     """
 
     def __init__(
@@ -55,14 +54,13 @@ class Cluster:
         controller: Controller,
         started_at: int,
         patience_s: int,
-        *,
-        backfill_first: bool = False,
+        fractions: Fractions | None = None,
     ) -> None:
         self.controller = controller
         self.parameters = controller.parameters
         self.patience_s = patience_s
-        self.backfill_first = backfill_first
         self.wakes_with_seconds = controller.site.version >= WAKES_WITH_SECONDS_VERSION
+        self.fractions = fractions or Fractions(main=0.0 if self.wakes_with_seconds else 0.5)
         self.to_submit = sorted(controller.jobs, key=lambda job: (job.submit_time, job.index))
         self.last_full = self.last_queued_run = started_at  # of the background thread
         self.last_main = self.last_backfill = started_at
@@ -139,22 +137,43 @@ class Cluster:
 
     def step(self, now: int) -> None:
         """Let everything of one second happen."""
-        controller = self.controller
-        if self.wakes_with_seconds:
-            self.wake(now)
-        if self.backfill_first and self.next_backfill() <= now:
-            self.run_backfill(now)
-        for run in [run for run in controller.running if run.end <= now]:
-            controller.finish(run)
+        fractions = self.fractions
+        parts = (
+            (fractions.of_main(now), self.wake),
+            (fractions.tick, self.tick),
+            (fractions.submission, self.take_in),
+            (fractions.of_backfill(now), self.run_backfill_if_due),
+            (1.0, self.run_main_if_asked),
+        )
+        passed = 0.0
+        for fraction, part in sorted(parts, key=lambda each: each[0]):
+            self.end_jobs(now, passed, fraction)
+            part(now)
+            passed = fraction
+
+    def end_jobs(self, now: int, after: float, before: float) -> None:
+        """Let the jobs end that do so within a part of a second."""
+        for run in [run for run in self.controller.running if run.end <= now]:
+            if not after <= self.fractions.of_end(run) < before:
+                continue
+            self.controller.finish(run)
             self.happened(now)
             if self.parameters.epilog and not self.parameters.defer:
                 self.ask_for_main(now)
             else:
                 self.queue_main(now)
+
+    def tick(self, now: int) -> None:
+        """Work usage and priorities out anew, if that is due."""
+        controller = self.controller
         if controller.priorities.next_tick <= now:
             controller.priorities.tick(now)
             controller.limits.tick(now)
             controller.last_update = now
+
+    def take_in(self, now: int) -> None:
+        """Take up what is submitted, and look at reservations."""
+        controller = self.controller
         while self.to_submit and self.to_submit[0].submit_time <= now:
             submit(controller, self.to_submit.pop(0))
             self.happened(now)
@@ -164,8 +183,9 @@ class Cluster:
             self.happened(now)
             controller.last_update = now
             self.queue_main(now)
-        if not self.wakes_with_seconds:
-            self.wake(now)
+
+    def run_backfill_if_due(self, now: int) -> None:
+        """Run a backfill cycle if one is due, after a main loop that was asked for."""
         self.run_main_if_asked(now)
         if self.next_backfill() <= now:
             self.run_backfill(now)
@@ -239,7 +259,7 @@ def simulate_slurm(
     priorities: AnyPriorities | None = None,
     limits: AnyLimits | None = None,
     started_at: int | None = None,
-    backfill_first: bool = False,
+    fractions: Fractions | None = None,
     patience_s: int | None = None,
 ) -> SlurmSchedule:
     """Schedule a workload as one slurmctld would.
@@ -257,8 +277,8 @@ def simulate_slurm(
     started_at
         When slurmctld began, from which on the loops' periods count; default: the first
         submission. Earlier than that the loops just run.
-    backfill_first
-        A backfill cycle that is due comes before what else happens in its second (`Cluster`).
+    fractions
+        At which fraction of a second what happens; default: as `Cluster` has it.
     patience_s
         How long to wait for a start when nothing else happens any more, before the jobs that wait
         are left; default: some rounds of both loops, a week where there are limits.
@@ -286,7 +306,7 @@ def simulate_slurm(
     >>> from foretime_sim import generate
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.reference.slurm.cluster import simulate_slurm
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> workload = generate("lublin2003", jobs=20, seed=1)
     >>> schedule = simulate_slurm(workload, SlurmSite(Machine.flat(256)))
     >>> all(job.start is not None for job in schedule.jobs)
@@ -313,7 +333,7 @@ def simulate_slurm(
         epoch,
     )
     controller.now = began
-    cluster = Cluster(controller, began, patience_s, backfill_first=backfill_first)
+    cluster = Cluster(controller, began, patience_s, fractions)
     cluster.run()
     return SlurmSchedule(
         tuple(outcome(job) for job in jobs),

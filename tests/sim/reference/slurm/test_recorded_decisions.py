@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.slurm.runs.decisions import LoopReplay, events_of_run
@@ -10,12 +12,15 @@ from tests.slurm.runs.run_configurations import CONFIGURATIONS, MICRO_FOLDER
 
 pytest.importorskip("foretime_sim.reference.slurm.cluster")
 
+# One run of each small configuration and release; all of them where there is time.
+ALL = "FORETIME_LIVE_MODEL" in os.environ
+
 RUNS = [
     (name, run)
     for name in CONFIGURATIONS
-    if name != "ubccr-micro" or MICRO_FOLDER.exists()
+    if name != "ubccr-micro" or (ALL and MICRO_FOLDER.exists())
     for release in ("26.05", "22.05")
-    for run in recorded_runs(name, release)
+    for run in recorded_runs(name, release)[: None if ALL else 1]
 ]
 
 
@@ -23,14 +28,10 @@ RUNS = [
 LEAST = {
     # Weights that a test for GPUs leaves on nodes count for the jobs after it (22.05).
     ("unlike-nodes", "22.05"): (0.95, 0.94),
-    # Backfill of 22.05 plans tasks of an array beyond its %N, the specification does not.
-    ("size-and-nice", "22.05"): (0.97, 0.43),
-    ("age-and-size", "22.05"): (0.88, 0.59),
-    # The log has no priority of a job that starts just after they were worked out anew.
-    ("fair-tree", "22.05"): (0.96, 0.99),
-    ("ubccr-micro", "26.05"): (0.97, 1.0),
+    # In some cycles 22.05 takes nodes of tasks that have just started for full too long.
+    ("size-and-nice", "22.05"): (0.97, 0.94),
     # As for unlike-nodes; light nodes are all needed, so a marked one draws jobs to its switch.
-    ("ubccr-micro", "22.05"): (0.91, 0.86),
+    ("ubccr-micro", "22.05"): (0.91, 0.85),
 }
 
 

@@ -7,6 +7,9 @@ from foretime_sim.reference.slurm.loops.backfill_test import BackfillTest, Next
 from foretime_sim.reference.slurm.loops.controller import Controller
 from foretime_sim.reference.slurm.loops.queue import QueueRecord, build_job_queue
 
+RUNNING_TASKS_COUNT_VERSION = (23, 2)
+"""Before 23.02.4 a cycle planned tasks of an array beyond its ``%N`` (CHANGELOG)."""
+
 
 class BackfillCycle:
     """One cycle of the backfill loop (`_attempt_backfill`, backfill.c).
@@ -57,7 +60,8 @@ class BackfillCycle:
         array_plans = self.plans.of_array.get(job.array, 0) if job.array else 0
         if array_plans and array_plans >= parameters.bf_max_job_array_resv:
             return Next.JOB
-        if array_plans and job.array_most_running:
+        throttled = job.array_most_running and self.plans.version >= RUNNING_TASKS_COUNT_VERSION
+        if array_plans and throttled:
             tasks = array_plans + controller.running_tasks(job)
             if tasks >= job.array_most_running:
                 return Next.JOB

@@ -14,7 +14,7 @@ from foretime_sim.reference.slurm.nodes.nodes import NodeUse, nodes_of
 from foretime_sim.reference.slurm.nodes.reservations import Reservations
 from foretime_sim.reference.slurm.nodes.switch_tree import SwitchTree
 from foretime_sim.reference.slurm.nodes.will_run import JobEnds
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 SOFT_LIMIT_VERSION = (23, 11)
 """time_min_as_soft_limit came with it; the select plugin knows it from 25.05 on (CHANGELOG)."""

@@ -45,7 +45,7 @@ def build_job_queue(controller: Controller) -> list[QueueRecord]:
     >>> from foretime_sim.reference.slurm.loops.interfaces import NoLimits
     >>> from foretime_sim.reference.slurm.priorities.priorities import Priorities
     >>> from foretime_sim.reference.slurm.loops.queue import build_job_queue
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> site = SlurmSite(Machine.flat(8))
     >>> build_job_queue(Controller(site, (), Priorities(site, 0), NoLimits(), epoch=0))
     []

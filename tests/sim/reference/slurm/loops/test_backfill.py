@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from foretime_sim.machines.machine import NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.cluster import simulate_slurm
+from foretime_sim.reference.slurm.fractions import Fractions
 from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, Loop
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 from tests.support.slurm.slurm_jobs import Asked, site_of, workload_of
 
@@ -252,11 +253,13 @@ def test_only_one_partition_is_planned_for_a_job_if_so_said() -> None:
     assert starts(site_of(*groups, parts=parts, bf_one_resv_per_job=True), *jobs)[3] == 30
 
 
-@pytest.mark.parametrize(("first", "start"), [(False, 60), (True, 90)])
+@pytest.mark.parametrize(("cycle", "start"), [(0.9, 60), (0.1, 90)])
 def test_a_cycle_before_all_else_in_its_second_sees_a_submission_in_the_next(
-    first: bool, start: int
+    cycle: float, start: int
 ) -> None:
     short = Asked(60, 60, 240, tasks=2)
     workload, site_jobs = workload_of((*head_and_two_behind()[:3], short))
-    found = simulate_slurm(workload, site_of(TEN), site_jobs, backfill_first=first)
+    found = simulate_slurm(
+        workload, site_of(TEN), site_jobs, fractions=Fractions(0.0, backfill=cycle)
+    )
     assert found.jobs[3].start == start

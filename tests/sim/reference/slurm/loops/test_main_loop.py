@@ -9,7 +9,7 @@ from foretime_sim.machines.machine import NodeGroup, SlurmPartition
 from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, Loop
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 from tests.support.slurm.slurm_jobs import Asked, site_of, workload_of
 
