@@ -320,12 +320,10 @@ def _interval_line(comparison: Comparison) -> Text:
 
 
 def _hook_lines(result: ReplayResult) -> list[Text]:
-    lines = [
-        Text(
-            f"The starvation guard stepped in for {counted(result.guard_activations, 'head job')}.",
-            "dim",
-        )
-    ]
+    lines = []
+    if result.options.get("guard", "off") != "off":
+        stepped_in = counted(result.guard_activations, "head job")
+        lines.append(Text(f"The starvation guard stepped in for {stepped_in}.", "dim"))
     if (ordering := result.ordering) is not None:
         text = f"The sidecar looked at the queue {ordering.looks:,} times to put it in order"
         if ordering.tries:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.policy_switching import TABLE_1_CASES
+from foretime_sim.policies.site_machine import site_of
 from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.policy_comparison import PolicyCase, PolicyComparison
@@ -165,16 +166,20 @@ def _bgp_partitions(result: SimulateResult, case: int) -> list[JsonValue]:
 
 
 def describe(case: PolicyCase) -> dict[str, str | int | None]:
-    """Give what a policy is; settings that its backfilling does not have are at their defaults."""
+    """Give what a policy is; settings that its backfilling does not have are at their defaults.
+
+    A site's scheduler has neither an order nor settings of backfilling: they are ``None``.
+    """
+    of_site = site_of(case.policy) is not None
     shown: dict[str, str | int | None] = {
-        "depth": 1,
-        "compression": "reservation-order",
+        "depth": None if of_site else 1,
+        "compression": None if of_site else "reservation-order",
         "slack": None,
         "slurm": None,
         "pbs": None,
     }
     return {
-        "order": case.policy.order_name,
+        "order": None if of_site else case.policy.order_name,
         "backfill": str(case.policy.backfill),
         **shown,
         **case.policy.backfill.shown,

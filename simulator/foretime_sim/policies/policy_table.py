@@ -43,8 +43,8 @@ from foretime_sim.policies.policy_values import (
 )
 from foretime_sim.policies.slack import InsertionOrder, Overruns, SlackSettings
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.site_file import read_site
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.site_file import Site, read_site
 
 SLACK_KEYS = ("slack_factor", "average_wait_s", "insertion_order", "slack_weights", "overruns")
 _SLACK = SlackSettings()
@@ -64,7 +64,7 @@ class PolicyTable(BaseModel):
     site: str | None = Field(
         default=None,
         description="A site's file (`foretime site import`): its scheduler, on its nodes, takes "
-        "the place of order and backfill; from the current folder. Not in campaigns.",
+        "the place of order and backfill; from the current folder, or a campaign's own.",
     )
     backfill: BackfillName = Field(
         default="easy",
@@ -180,7 +180,7 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     """
     given = {key: value for key, value in values.items() if value is not None}
     if "site" in given:
-        return _policy_of_site(given, folder)
+        return _policy_of_site_file(given, folder)
     if given.get("guard_s") == OFF:  # with all that belongs to it
         given = {key: value for key, value in given.items() if not key.startswith("guard_")}
     family = with_settings(
@@ -197,8 +197,7 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
     return policy.in_order(order_named(given.get("order", "fcfs"), folder))
 
 
-def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
-    """Give the policy of a site's scheduler."""
+def _policy_of_site_file(given: Mapping[str, Any], folder: Path | None) -> Policy:
     if not given["site"]:
         raise InputError("site is empty: name a site's file, or leave it out")
     said = {key: value for key, value in given.items() if value != OFF}
@@ -207,8 +206,11 @@ def _policy_of_site(given: Mapping[str, Any], folder: Path | None) -> Policy:
             f"{other} is {said[other]}: a site's scheduler goes by the site alone: leave {other}"
             " out, or the site"
         )
-    path = (folder or Path()) / said["site"]
-    site = read_site(path)
+    return policy_of_site(read_site((folder or Path()) / said["site"]))
+
+
+def policy_of_site(site: Site) -> Policy:
+    """Give the policy of a site's scheduler."""
     return Policy(backfill=Pbs(site) if isinstance(site, PbsSite) else Slurm(site))
 
 

@@ -11,9 +11,11 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.slurm_limits import Limits
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.limits import Limits
+from foretime_sim.sites.slurm.releases import other_release_note, release_text
+from foretime_sim.sites.slurm.scheduler_words import scheduler_parameters
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.resource_requests import fit_requests, left_out_note, with_machine
 from foretime_sim.workloads.workload import Workload
 
@@ -37,7 +39,7 @@ def on_machine_of(policy: Policy, workload: Workload) -> Workload:
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.policies.site_machine import on_machine_of
     >>> from foretime_sim.policies.slurm import Slurm
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> policy = Policy(backfill=Slurm(SlurmSite(Machine.flat(300))))
     >>> on_machine_of(policy, generate("lublin2003", jobs=10, seed=1)).machine_processors
     300
@@ -91,19 +93,24 @@ def assumptions(site: SlurmSite | PbsSite) -> tuple[str, ...]:
     --------
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.policies.site_machine import assumptions
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
-    >>> assumptions(SlurmSite(Machine.flat(64)))
-    ('Scheduled as by Slurm 26.05: first submitted first, backfill every 30 s.',)
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
+    >>> assumptions(SlurmSite(Machine.flat(64)))  # doctest: +ELLIPSIS, +NORMALIZE_WHITESPACE
+    ('Scheduled as by Slurm 26.05: first submitted first, backfill every 30 s.',
+     'SchedulerParameters: default_queue_depth=100, bf_interval=30, bf_resolution=60, ...')
     """
     if isinstance(site, PbsSite):
         return _assumptions_of_pbs(site)
     parameters = site.parameters
     loops = f"backfill every {parameters.bf_interval} s" if parameters.backfill else "no backfill"
-    release = f"{site.version[0]}.{site.version[1]:02}"
     weighed = _weighed(site)
     order = f"priorities by {', '.join(weighed)}" if weighed else "first submitted first"
     limits = "limits of QOS and associations, " if _has_limits(site) else ""
-    said = [f"Scheduled as by Slurm {release}: {order}, {limits}{loops}."]
+    said = [
+        f"Scheduled as by Slurm {release_text(site.version)}: {order}, {limits}{loops}.",
+        f"SchedulerParameters: {scheduler_parameters(parameters)}.",
+    ]
+    if (note := other_release_note(site.version)) is not None:
+        said.append(note)
     if site.enforced:
         said.append("Jobs whose user and account the site's associations do not name are refused.")
     elif site.associations and weighed:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from foretime_sim.policies.backfilling import Backfilling, Place
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.releases import release_text
+from foretime_sim.sites.slurm.site import SlurmSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Slurm(Backfilling):
     >>> from foretime_sim import Policy, generate, simulate
     >>> from foretime_sim.machines.machine import Machine
     >>> from foretime_sim.policies.slurm import Slurm
-    >>> from foretime_sim.sites.slurm_site import SlurmSite
+    >>> from foretime_sim.sites.slurm.site import SlurmSite
     >>> from foretime_sim.workloads.resource_requests import with_machine
     >>> site = SlurmSite(Machine.flat(256))
     >>> workload = with_machine(generate("lublin2003", jobs=100, seed=1), site.machine)
@@ -48,7 +49,7 @@ class Slurm(Backfilling):
     @property
     def shown(self) -> dict[str, str | int]:
         """The release."""
-        return {"slurm": ".".join(f"{part:02}" for part in self.site.version)}
+        return {"slurm": release_text(self.site.version)}
 
     def refusal(self, place: Place) -> str | None:
         """Say that it plans around reservations of nodes, not of processors."""

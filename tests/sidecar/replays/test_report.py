@@ -80,7 +80,7 @@ def replayed(repeats: int = 3) -> ReplayResult:
         machine_processors=4096,
         simulated_jobs=1000,
         workload_notes=("12 jobs dropped: no runtime", "3 jobs cut to their requested time"),
-        options={"scheme": "combined", "order": "fcfs", "backfill": "easy", "repeat": str(repeats)},
+        options={"order": "fcfs", "backfill": "easy", "guard": "06:00:00", "repeat": str(repeats)},
         comparison=compare(a_thousand_jobs(), run, repeats=repeats),
         hook=HookStatistics(
             submissions=1000,

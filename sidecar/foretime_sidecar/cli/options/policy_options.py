@@ -13,7 +13,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.policies.families import FAMILIES, Compression
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import parse_order
-from foretime_sim.policies.policy_file import known_policies
+from foretime_sim.policies.policy_file import known_policies, read_policy
 from foretime_sim.policies.policy_switching import DYNP, Decider
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.slack import InsertionOrder, SlackSettings
@@ -125,7 +125,7 @@ class OnePolicyOptions(OptionGroup):
         typer.Option(
             autocompletion=_complete_switched_order,
             metavar="ORDER",
-            help=f"{_SWITCHED_ORDER} Default: fcfs.",
+            help=f"{_SWITCHED_ORDER} Default of --scheduler policy: fcfs.",
         ),
     ] = None
     backfill: Annotated[
@@ -133,7 +133,7 @@ class OnePolicyOptions(OptionGroup):
         typer.Option(
             autocompletion=_complete_backfill,
             metavar="BACKFILL",
-            help=f"{_BACKFILL} Default: easy.",
+            help=f"{_BACKFILL} Default of --scheduler policy: easy.",
         ),
     ] = None
     site: Annotated[str | None, typer.Option(metavar="FILE", help=_SITE)] = None
@@ -155,8 +155,8 @@ class OnePolicyOptions(OptionGroup):
         Literal["slurm", "pbs", "policy"] | None,
         typer.Option(
             help="slurm, pbs: the scheduler's own rules, as --site says or at their defaults on "
-            "one pool of processors. policy: what --policy, --order and --backfill say. Default: "
-            "that of --site, or policy."
+            "one pool of processors. policy: what --policy, --order and --backfill say, for "
+            "research. Default: the one that other options are of, or slurm."
         ),
     ] = None
 
@@ -164,6 +164,8 @@ class OnePolicyOptions(OptionGroup):
     def inputs(self) -> dict[str, Path | None]:
         """The files that are read, by what messages call them."""
         named = {"--policy": self.policy, "--site": self.site}
+        if self.policy is not None:
+            named[f"the site of --policy {self.policy}"] = read_policy(self.policy).get("site")
         return {option: Path(name) for option, name in named.items() if name is not None}
 
     @property
@@ -227,10 +229,16 @@ class SeveralPoliciesOptions(OptionGroup):
     @property
     def inputs(self) -> dict[str, Path | None]:
         """The files that are read, by what messages call them."""
+        policies = several("--policy", self.policy)
+        sites = {
+            f"the site of --policy {name}": Path(site)
+            for name in policies
+            if (site := read_policy(name).get("site")) is not None
+        }
         return {
-            f"{option} {name}": Path(name)
-            for option, given in (("--policy", self.policy), ("--site", self.site))
-            for name in several(option, given)
+            **{f"--policy {name}": Path(name) for name in policies},
+            **{f"--site {name}": Path(name) for name in several("--site", self.site)},
+            **sites,
         }
 
     @property

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from foretime_sim.policies.families import Easy
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.site_machine import site_of
 
 from foretime_sidecar.wording.durations import format_duration
 
 
 def policy_words(policy: Policy) -> dict[str, str]:
-    """Say what a policy does, by what reports call it; most of it only where it is not usual."""
+    """Say what a policy does, by what reports call it; most of it only where it is not usual.
+
+    Of a site's own scheduler nothing: it has none of this.
+    """
+    if site_of(policy) is not None:
+        return {}
     said = {"correction": str(policy.correction)}
     if policy.correction_steps is not None:
         said["correction steps"] = str(policy.correction_steps)

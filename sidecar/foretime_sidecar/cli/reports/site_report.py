@@ -7,10 +7,15 @@ from dataclasses import fields, is_dataclass
 
 from foretime_sim.files.toml_keys import MOMENT, format_time
 from foretime_sim.machines.machine import Machine
-from foretime_sim.sites.pbs_site import PbsSite
-from foretime_sim.sites.scheduler_words import KEYS as WORDS
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.site_file import Site
-from foretime_sim.sites.site_tables import (
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.releases import other_release_note, release_text
+from foretime_sim.sites.slurm.scheduler_words import KEYS as WORDS
+from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.sites.slurm.site_tables import (
     ASSOCIATION_LIMITS,
     CONF_KEYS,
     PRIORITY_KEYS,
@@ -19,10 +24,6 @@ from foretime_sim.sites.site_tables import (
     RULES_KEYS,
     TIMING_KEYS,
 )
-from foretime_sim.sites.slurm_limits import Association, Limits, Qos
-from foretime_sim.sites.slurm_parameters import SlurmParameters
-from foretime_sim.sites.slurm_priority import SlurmPriority
-from foretime_sim.sites.slurm_site import PartitionRules, SlurmSite
 from rich.console import Group, RenderableType
 from rich.table import Table
 
@@ -61,14 +62,17 @@ def summary(site: Site) -> str:
         counted(accounts, "account"),
         counted(len(users), "user"),
     ]
-    return f"Slurm {site.version[0]}.{site.version[1]:02}: {', '.join(said)}"
+    return f"Slurm {release_text(site.version)}: {', '.join(said)}"
 
 
 def not_modelled_lines(site: Site) -> Iterator[str]:
     """Give what of a site is not modelled, a line each below a heading."""
-    if site.not_modelled:
+    sentences = site.not_modelled
+    if isinstance(site, SlurmSite) and (note := other_release_note(site.version)) is not None:
+        sentences = (note, *sentences)
+    if sentences:
         yield "Not modelled:"
-    for sentence in site.not_modelled:
+    for sentence in sentences:
         yield f"  - {sentence}"
 
 

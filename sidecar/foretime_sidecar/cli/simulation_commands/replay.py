@@ -7,28 +7,13 @@ import time
 from dataclasses import replace
 
 import typer
-from foretime_estimators.jobs.errors import InputError
 from foretime_sim.logs.swf import write_swf
-from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
-from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
-from foretime_sim.policies.policy_file import read_policy
-from foretime_sim.policies.policy_table import policy_of
-from foretime_sim.policies.site_machine import (
-    assumptions,
-    on_machine_of,
-    site_of,
-    without_partitions,
-)
-from foretime_sim.policies.slack import Overruns
-from foretime_sim.policies.slurm import Slurm
+from foretime_sim.policies.site_machine import on_machine_of, site_of
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
-from foretime_sim.sites.pbs_site import PbsHost, PbsQueue, PbsSite
-from foretime_sim.sites.slurm_site import SlurmSite
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
 
@@ -40,9 +25,9 @@ from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.learning_options import Learn, LearningOptions
 from foretime_sidecar.cli.options.mechanism_options import MechanismOptions
 from foretime_sidecar.cli.options.output_options import OutputOptions
-from foretime_sidecar.cli.options.policy_cases import runnable_policy
 from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
+from foretime_sidecar.cli.options.replayed_scheduler import FOR_RESEARCH, ReplayedScheduler
 from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
 from foretime_sidecar.cli.options.workload_options import WorkloadOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
@@ -53,9 +38,6 @@ from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.replays.report import WIDTH, render
 from foretime_sidecar.wording.durations import parse_duration
-
-_GUARD_S = 6 * 3600
-_OF_THE_GUARD = ("guard_s", "guard_by", "guard_share")
 
 
 @with_option_groups
@@ -74,7 +56,8 @@ def replay(
     Example: [bold]foretime replay KTH-SP2-1996-2.1-cln.swf.gz --repeat 5[/bold]
     """
     began = time.perf_counter()
-    policy = _policy(chosen, details, mechanism)
+    scheduler = ReplayedScheduler(chosen, details, mechanism)
+    policy = scheduler.policy()
     scoring.verify()
     check_head(log.head)
     inputs = {"--history": learning.history, "--settings": learning.settings}
@@ -85,12 +68,12 @@ def replay(
     source = WorkloadSource(log, scoring.seed, history=learning.history, sites=sites)
     workload, notes = source.read()
     if policy is None:
-        workload = without_partitions(workload)
-        by_default = _pbs_by_default if chosen.scheduler == "pbs" else _slurm_by_default
-        policy, assumed = by_default(workload)
+        workload, policy, assumed = scheduler.on_defaults(workload)
         notes = (*notes, *assumed)
     if site_of(policy) is not None:
         policy = mechanism_policy(mechanism.chosen(policy), policy)
+    else:
+        notes = (*notes, FOR_RESEARCH)
     task = _task(details, mechanism, learning, policy)
     past, workload, notes = learning.past(source, workload, notes)
     workload, notes = source.first(on_machine_of(policy, workload), notes)
@@ -150,69 +133,6 @@ def _task(
         queue_order=mechanism.kept_order(learning.settings),
         look_interval_s=parse_duration(mechanism.look_interval, "--look-interval", zero=True),
     )
-
-
-def _policy(
-    chosen: OnePolicyOptions, details: PolicyDetails, mechanism: MechanismOptions
-) -> Policy | None:
-    """Give the policy that the options say; ``None`` for a scheduler with its defaults.
-
-    The options' values come over the file's, and these over the mechanism's.
-    """
-    named = {} if chosen.policy is None else read_policy(chosen.policy)
-    said = named | chosen.values | details.values
-    if chosen.scheduler == "policy" and chosen.site is not None:
-        raise InputError("--scheduler policy: --site has a scheduler: leave one of them out")
-    if "site" in said:
-        return _of_scheduler(runnable_policy(said), chosen.scheduler)
-    if chosen.scheduler in ("slurm", "pbs"):
-        if not (chosen.policy or chosen.values or details.values or details.reservations):
-            return None
-        raise InputError(
-            f"--scheduler {chosen.scheduler}: it goes by a site alone; leave --policy, --order,"
-            " --backfill and their settings out, or give --scheduler policy"
-        )
-    values = mechanism.policy_values | said
-    if "guard_s" not in values:
-        unguarded = {key: value for key, value in values.items() if key not in _OF_THE_GUARD}
-        if policy_of(unguarded).backfill.head_only:
-            values["guard_s"] = _GUARD_S
-    policy = policy_of(values)
-    if policy.overruns is not Overruns.KILL:
-        raise InputError(
-            f"overruns is {policy.overruns}: a scheduler kills jobs at their limits; take it out of"
-            f" {chosen.policy}, or use foretime simulate"
-        )
-    return policy
-
-
-def _of_scheduler(policy: Policy, scheduler: str | None) -> Policy:
-    """Give the policy of a site, if its scheduler is the one that is named."""
-    own = "pbs" if policy.is_pbs else "slurm"
-    if scheduler in ("slurm", "pbs") and scheduler != own:
-        raise InputError(f"--scheduler {scheduler}: the site is under {own}: leave the option out")
-    return policy
-
-
-def _pbs_by_default(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
-    """Give PBS with its defaults on one host, and sentences that say so."""
-    if workload.machine is not None:
-        raise InputError("--scheduler pbs: --machine has no hosts of PBS: give --site")
-    pool = PbsHost("pool", {"ncpus": workload.machine_processors})
-    site = PbsSite((pool,), (PbsQueue("workq"),))
-    said = f"{assumptions(site)[0]} Its other settings are PBS's defaults, and the processors are"
-    return Policy(backfill=Pbs(site)), (f"{said} one host: give --site for your own.",)
-
-
-def _slurm_by_default(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
-    """Give Slurm with its defaults on the log's machine, and sentences that say so."""
-    machine = workload.machine
-    if isinstance(machine, BgpMachine):
-        return Policy(), ()  # the mock says that it runs no Blue Gene
-    site = SlurmSite(machine or Machine.flat(workload.machine_processors))
-    said = f"{assumptions(site)[0]} Its other settings are Slurm's defaults"
-    pool = "" if machine else ", and the processors are one pool"
-    return Policy(backfill=Slurm(site)), (f"{said}{pool}: give --site for your own.",)
 
 
 def _said_of_policy(

@@ -181,17 +181,9 @@ def _write_schedule(result: SimulateResult, workload: Workload, path: Path) -> N
 
     case = result.comparison.cases[0]
     described = describe(case)
-    chosen = ", ".join(
-        f"{name} {value}"
-        for name, value in (
-            ("order", case.policy.order_name),
-            ("backfill", case.policy.backfill),
-            ("depth", described["depth"]),
-            ("compression", described["compression"]),
-            ("estimator", case.estimator),
-            *result.options.items(),
-        )
-    )
+    keys = ("order", "backfill", "depth", "compression", "estimator")
+    told = {key: described[key] for key in keys if described[key] is not None}
+    chosen = ", ".join(f"{name} {value}" for name, value in {**told, **result.options}.items())
     comments = [f"Note: schedule simulated by foretime simulate: {chosen}"]
     run = result.comparison.runs[0][0]
     log = log_of_workload(workload, wait=run.wait, comments=comments)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.files.compressed_files import write_text
 from foretime_sim.files.file_kinds import exists
 from foretime_sim.sites.site_file import Site, format_site, read_site
@@ -170,7 +170,7 @@ def _scheduler_here(told: SchedulerName | None, commands_dir: str) -> str:
         raise InputError("the commands of Slurm and of PBS are here: give --scheduler slurm or pbs")
     if not here:
         where = f"in {commands_dir}" if commands_dir else "on the PATH"
-        raise SchedulerError(
+        raise InputError(
             f"neither scontrol nor qmgr is {where}: name the folder of the scheduler's commands"
             " with --commands-dir, or give saved output with --from"
         )
@@ -197,11 +197,11 @@ def show(file: FileArgument, as_json_text: JsonTablesOption = False) -> None:
 def check(file: FileArgument) -> None:
     """Check a site's file; the first mistake is named with its table, key and value.
 
-    What a simulation refuses of a good file is said, too.
+    What of a good file is not modelled, and what a simulation refuses, is said, too.
 
     Example: [bold]foretime site check site.toml[/bold]
     """
     site = read_site(file)
     typer.echo(f"{file}: good; {summary(site)}")
-    for line in refusal_lines(site):
+    for line in (*not_modelled_lines(site), *refusal_lines(site)):
         typer.echo(line)

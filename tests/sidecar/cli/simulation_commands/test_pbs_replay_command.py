@@ -31,7 +31,8 @@ def test_an_accounting_folder_replays_through_the_pbs_hook(run: Call, accounting
     assert (code, err) == (0, "")
     words = " ".join(out.split())
     assert "accounting: 300 jobs, 256 processors" in words
-    assert "mechanism pbs-soft-walltime, correction pbs, roles 111" in words
+    assert "Scheduled as by OpenPBS" in words
+    assert "scheduler pbs, scheme combined, rule production, mechanism pbs-soft-walltime," in words
     assert "The hook saw 300 submissions" in words
     assert "Beside recent-maximum in the hook's place" in words
     assert "HOOK ERRORS" not in words

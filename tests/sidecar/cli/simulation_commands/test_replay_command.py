@@ -181,7 +181,7 @@ def test_options_reach_the_replay(run: Run, log: Path) -> None:
         ("rewrite-limit", "requested", "110"),
         ("pbs-soft-walltime", "pbs", "111"),
     ):
-        options = metrics(run, log, "--mechanism", mechanism)["options"]
+        options = metrics(run, log, "--mechanism", mechanism, "--backfill", "easy")["options"]
         assert (options["correction"], options["roles"]) == (correction, roles)
     options = metrics(
         run, log, "--correction", "doubling", "--roles", "011", "--guard", "off", "--lua", "5.4"

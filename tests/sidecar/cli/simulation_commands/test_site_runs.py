@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foretime_sim.machines.machine import Machine
+from foretime_sim.sites.site_file import format_site
+from foretime_sim.sites.slurm.site import SlurmSite
 
 Run = Callable[..., tuple[int, str, str]]
 SITE = """\
@@ -20,6 +23,13 @@ cpus = 4
 [partitions.main]
 node_groups = ["cpu"]
 Default = true
+"""
+NODES = """\
+[node_groups.cpu]
+nodes = 64
+cpus = 4
+[slurm_partitions.main]
+node_groups = ["cpu"]
 """
 PBS = """\
 scheduler = "pbs"
@@ -47,6 +57,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "thin.toml": SITE.format(more="", nodes=64) + "MaxCPUsPerNode = 2\n",
         "refused.toml": 'site = "preempting.toml"\n',
         "empty.toml": 'site = ""\n',
+        "nodes.toml": NODES,
+        "old.toml": SITE.format(more="", nodes=64).replace("26.05", "19.05"),
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -77,6 +89,62 @@ def test_a_replay_takes_a_site_from_a_policy_file(answer: Callable[..., dict[str
         by_file = answer(*common, "--policy", "policy.toml", *options)
         assert by_file["options"]["scheduler"] == "slurm (policy.toml)"
         assert by_file["metrics"] == by_option["metrics"]
+
+
+def test_a_replay_models_slurm_with_its_defaults_unless_told(
+    answer: Callable[..., dict[str, Any]],
+) -> None:
+    common = ("replay", *MADE, "--warm-up", "0")
+    found = answer(*common)
+    assert found["options"]["scheduler"] == "slurm"
+    notes = " ".join(found["workload"]["notes"])
+    assert "Scheduled as by Slurm 26.05: first submitted first, backfill every 30 s." in notes
+    assert "bf_interval=30, bf_resolution=60, bf_window=1440, bf_max_job_test=500" in notes
+    assert "A site's own partitions, nodes, priorities, fair share and limits are left out" in notes
+    assert found["metrics"] == answer(*common, "--scheduler", "slurm")["metrics"]
+    Path("pool.toml").write_text(format_site(SlurmSite(Machine.flat(256))))
+    assert found["metrics"] == answer(*common, "--site", "pool.toml")["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("options", "scheduler"),
+    [
+        ("--mechanism pbs-soft-walltime", "pbs"),
+        ("--mechanism rewrite-limit", "slurm"),
+        ("--machine nodes.toml", "slurm"),
+        ("--guard off", None),
+        ("--depth 2", None),
+        ("--policy pbs-strict", None),
+        ("--scheduler policy --mechanism pbs-soft-walltime", None),
+    ],
+)
+def test_other_options_choose_the_scheduler(
+    answer: Callable[..., dict[str, Any]], options: str, scheduler: str | None
+) -> None:
+    found = answer("replay", *MADE, "--warm-up", "0", *options.split())
+    assert found["options"].get("scheduler") == scheduler
+    assert ("guard" in found["options"]) == (scheduler is None)
+    notes = " ".join(found["workload"]["notes"])
+    assert ("Scheduled by a policy for research" in notes) == (scheduler is None)
+
+
+def test_another_release_is_said_to_go_by_the_nearest(
+    run: Run, answer: Callable[..., dict[str, Any]]
+) -> None:
+    said = "Slurm 19.05 is not modelled, but 22.05 to 26.05: the site goes by the rules of 22.05."
+    for command in ("check", "show"):
+        code, out, _ = run("site", command, "old.toml")
+        assert code == 0
+        assert said in " ".join(out.split())
+    assert said in answer("simulate", *MADE, "--site", "old.toml")["workload"]["notes"]
+
+
+def test_a_site_has_no_settings_of_backfilling(answer: Callable[..., dict[str, Any]]) -> None:
+    found = answer("simulate", *MADE, "--site", "site.toml", "--swf-out", "schedule.swf")
+    (policy,) = found["policies"]
+    assert (policy["order"], policy["depth"], policy["compression"]) == (None, None, None)
+    assert not found["options"].keys() & {"guard", "correction", "roles", "event order"}
+    assert "backfill slurm, estimator requested" in Path("schedule.swf").read_text()
 
 
 def test_figures_of_a_site_are_written_as_csv(run: Run, tmp_path: Path) -> None:
@@ -131,6 +199,19 @@ def test_a_replay_under_pbs_plans_by_soft_walltime(run: Run) -> None:
         ("simulate", "--site site.toml,", "there is an empty name; leave it out"),
         ("simulate", "--site gone.toml", "gone.toml: there is no such file"),
         ("simulate", "--site site.toml --csv site.toml", "--csv site.toml: this is --site"),
+        ("simulate", "--policy policy.toml --csv site.toml", "this is the site of --policy policy"),
+        ("replay", "--policy policy.toml --csv site.toml", "this is the site of --policy policy"),
+        ("replay", "--site site.toml,more.toml", "a replay takes one site; foretime simulate com"),
+        (
+            "replay",
+            "--scheduler pbs --machine nodes.toml",
+            "--machine: its nodes are no hosts of P",
+        ),
+        (
+            "replay",
+            "--scheduler slurm --mechanism pbs-soft-walltime",
+            "take one of Slurm's mechanisms, or another scheduler",
+        ),
         ("replay", "--policy policy.toml --csv policy.toml", "--csv policy.toml: this is --policy"),
         ("replay", "--site .", "is a folder; name a site.toml"),
     ],

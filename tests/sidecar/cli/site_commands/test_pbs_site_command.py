@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sim.sites.pbs_site import PbsSite
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.site_file import parse_site, read_site
 
 Run = Callable[..., tuple[int, str, str]]
@@ -232,10 +232,13 @@ def test_check_names_the_first_mistake(run: Run, saved: Path, tmp_path: Path) ->
     text = file.read_text().replace("Priority = 160", "Priority = 120")
     file.write_text(text)
     code, out, _ = run("site", "check", file)
-    assert (code, out) == (
-        0,
-        f"{file}: good; PBS 23.06.06: 12 hosts, 768 CPUs, 2 queues, 2 in the fair-share tree\n",
+    assert code == 0
+    good, heading, *sentences = out.splitlines()
+    assert good == (
+        f"{file}: good; PBS 23.06.06: 12 hosts, 768 CPUs, 2 queues, 2 in the fair-share tree"
     )
+    assert heading == "Not modelled:"
+    assert sentences == [f"  - {sentence}" for sentence in read_site(file).not_modelled]
     site = read_site(file)
     assert isinstance(site, PbsSite)
     assert site.queue("express").priority == 120

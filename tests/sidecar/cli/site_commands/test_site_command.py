@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from foretime_sim.sites.site_file import parse_site, read_site
-from foretime_sim.sites.slurm_site import SlurmSite
+from foretime_sim.sites.slurm.site import SlurmSite
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -89,7 +89,7 @@ def test_a_file_with_changes_is_not_written_over(run: Run, saved: Path, tmp_path
 
 def test_a_scheduler_that_is_not_there_is_said(run: Run, tmp_path: Path) -> None:
     code, out, err = run("site", "import", "--commands-dir", tmp_path)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert f"neither scontrol nor qmgr is in {tmp_path}: name the folder" in err
     code, out, err = run("site", "import", "--commands-dir", tmp_path, "--scheduler", "slurm")
     assert (code, out) == (1, "")
