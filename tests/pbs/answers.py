@@ -42,6 +42,8 @@ SETTINGS = (
     "create queue bobs queue_type=e,enabled=true,started=true,acl_user_enable=true,acl_users=bob",
     "create queue express queue_type=e,enabled=true,started=true,priority=200",
 )
+# How a job ends that a signal ends, and how if its shell was not yet at the script's ``exec``.
+_ENDED_BY_SIGTERM, _SHELL_ENDED_BY_SIGTERM = 256 + 15, 128 + 15
 # Of a job, what tells of the moment and not of its form.
 _OF_THE_MOMENT = {
     *("ctime", "mtime", "qtime", "etime", "stime", "obittime", "history_timestamp", "queue_rank"),
@@ -159,6 +161,8 @@ class AnsweringServer:
         attributes = dict(self.server.jobs(job_id).get(job_id, {})) if job_id else {}
         resources = dict(attributes.get("Resource_List", {}))
         soft = resources.pop("soft_walltime", None)
+        if attributes.get("Exit_status") == _SHELL_ENDED_BY_SIGTERM:
+            attributes["Exit_status"] = _ENDED_BY_SIGTERM
         kept = {name: value for name, value in attributes.items() if name not in _OF_THE_MOMENT} | (
             {"Resource_List": resources} if resources else {}
         )

@@ -70,9 +70,11 @@ def test_jobs_are_killed_at_their_walltime_and_never_before(servers: dict[str, P
                 assert lasted >= QUICK_S
             else:
                 assert job["Exit_status"] == KILLED_AT_WALLTIME, (kind, each)
-                assert ran_s >= WALLTIME_S
-                said = rf";{re.escape(each)};walltime {ran_s} exceeded limit {WALLTIME_S}\n"
-                assert re.search(said, mom_log(server)), each
+                # The job may run into the next second while MoM kills it.
+                said = rf";{re.escape(each)};walltime (\d+) exceeded limit {WALLTIME_S}\n"
+                passed = re.search(said, mom_log(server))
+                assert passed, each
+                assert WALLTIME_S <= int(passed[1]) <= ran_s, each
 
 
 def mom_log(server: PbsServer) -> str:
