@@ -23,6 +23,13 @@ from foretime_estimators.time_units import DAY_S, HOUR_S
 from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.waits.submission_history import NEVER_RAN, UNKNOWN, SubmissionHistory
 
+_MANY_JOBS = 100
+"""Submissions that tell something of those to come although they are of less than two hours."""
+_SHORTEST_S = 5 * 60
+"""Such a stretch lasts so long at least, seconds."""
+_SHORT_ONES = 100
+"""So many of them are drawn at most, one after another."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArrivalSettings:
@@ -98,7 +105,8 @@ class ResampledArrivals:
     ) -> SampledArrivals:
         """Draw the jobs submitted after ``now``, and not after ``until``, in each sample.
 
-        None before submissions of two hours are known.
+        None before submissions of two hours are known, or a hundred of at least ten minutes; by
+        these nothing is drawn further on than a hundred times half their span.
 
         Parameters
         ----------
@@ -114,10 +122,13 @@ class ResampledArrivals:
         drawn: list[tuple[Int64Array, Int64Array, Int64Array]] = []  # sample, submission, job
         begin = now
         # With less than two days known, shorter stretches: what lies before must be known, too.
-        # Less than two hours tell nothing of those to come.
         known_s = now - int(past[0]) if len(past) else 0
         length = min(self.settings.stretch_s, known_s // 2)
-        while length >= min(HOUR_S, self.settings.stretch_s) and begin < until:
+        if length < min(HOUR_S, self.settings.stretch_s):
+            # A few jobs of less than two hours tell nothing of those to come.
+            known = len(past) >= _MANY_JOBS and length >= _SHORTEST_S
+            until = min(until, now + _SHORT_ONES * length) if known else now
+        while begin < until:
             end = min(begin + length, until)
             offsets, chance = self._stretches(begin, end, now)
             offset = rng.choice(offsets, samples, p=chance)

@@ -14,6 +14,8 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.engine.snapshot import PendingJobs
 from foretime_sim.engine.told_jobs import ToldJob
+from foretime_sim.engine.told_pbs_jobs import ToldPbsJob
+from foretime_sim.logs.pbs_records import NO_PROJECT
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.order import Order
 from foretime_sim.waits.moment import Moment
@@ -53,7 +55,7 @@ class Newcomers:
             where = _slurm_partitions_of(like, snapshot.machine)
             arrivals = replace(arrivals, slurm_partitions=where)
             if snapshot.told is not None and self._sent:
-                arrivals = _owned(arrivals, like)
+                arrivals = _owned(arrivals, like, of_pbs=moment.policy.is_pbs)
         elif snapshot.machine is None:
             fits = arrivals.processors <= snapshot.machine_processors
             arrivals = arrivals if fits.all() else arrivals.rows(np.flatnonzero(fits))
@@ -96,13 +98,19 @@ def _slurm_partitions_of(like: Sequence[JobRequest | None], machine: Machine) ->
     return Labels(np.array(sent, dtype=np.int32), tuple(codes))
 
 
-def _owned(arrivals: SampledArrivals, like: Sequence[JobRequest | None]) -> SampledArrivals:
+def _owned(
+    arrivals: SampledArrivals, like: Sequence[JobRequest | None], *, of_pbs: bool
+) -> SampledArrivals:
     """Give arrivals that are whose the past jobs were."""
     codes: dict[tuple[str | None, str | None], int] = {}
     owner = [
         codes.setdefault((job.user, job.project), len(codes)) for job in like if job is not None
     ]
-    owners = tuple(ToldJob(user, account) for user, account in codes)
+    owners: tuple[ToldJob, ...] | tuple[ToldPbsJob, ...]
+    if of_pbs:
+        owners = tuple(ToldPbsJob(user, project or NO_PROJECT) for user, project in codes)
+    else:
+        owners = tuple(ToldJob(user, account) for user, account in codes)
     return replace(arrivals, owner=np.array(owner, dtype=np.int64), owners=owners)
 
 

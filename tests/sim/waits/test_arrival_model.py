@@ -166,6 +166,22 @@ def test_nothing_is_drawn_where_nothing_is_known() -> None:
         assert not len(model.sample(100, DAY_S, 5, np.random.default_rng(1)).sample)
 
 
+@pytest.mark.parametrize(
+    ("jobs", "apart_s", "drawn"), [(99, 30, False), (120, 30, True), (150, 1, False)]
+)
+def test_a_hundred_submissions_tell_of_those_to_come_before_two_hours_do(
+    jobs: int, apart_s: int, drawn: bool
+) -> None:
+    model = ResampledArrivals(RequestedRuntimes())
+    now = told(model, [(apart_s, 1, 10)] * jobs)
+    later = model.sample(now, now + 50 * DAY_S, 20, np.random.default_rng(1))
+    assert bool(len(later.sample)) == drawn
+    if drawn:
+        soon = later.submit_time <= now + 600
+        assert np.bincount(later.sample[soon], minlength=20).mean() == pytest.approx(20, rel=0.1)
+        assert later.submit_time.max() <= now + 100 * (jobs * apart_s // 2)
+
+
 def test_old_submissions_are_forgotten() -> None:
     history = SubmissionHistory(DAY_S)
     for number in range(5_000):
