@@ -1,9 +1,12 @@
 #include "bindings/node_bindings.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
 #include <utility>
 
+#include "bindings/choices.hpp"
 #include "nodes/node_types.hpp"
 
 namespace nb = nanobind;
@@ -46,13 +49,24 @@ void register_nodes(nb::module_& m) {
           "__init__",
           [](ResourceRequest* self, std::int64_t tasks, std::int64_t cpus_per_task,
              std::int64_t nodes, std::int64_t memory_per_node, std::int64_t gpus_per_node,
-             std::int64_t tier, std::vector<PartitionChoice> choices) {
-            new (self)
-                ResourceRequest{tasks, cpus_per_task,     nodes, memory_per_node, gpus_per_node,
-                                tier,  std::move(choices)};
+             std::int64_t tier, std::vector<PartitionChoice> choices,
+             const std::vector<std::array<std::int64_t, 4>>& chunks, PbsPlace place) {
+            new (self) ResourceRequest{tasks,
+                                       cpus_per_task,
+                                       nodes,
+                                       memory_per_node,
+                                       gpus_per_node,
+                                       tier,
+                                       std::move(choices),
+                                       {},
+                                       place};
+            for (const auto& [count, cpus, memory, gpus] : chunks) {
+              self->chunks.push_back({count, {gpus, memory, cpus}});
+            }
           },
           nb::arg("tasks"), nb::arg("cpus_per_task"), nb::arg("nodes"), nb::arg("memory_per_node"),
-          nb::arg("gpus_per_node"), nb::arg("tier"), nb::arg("choices"));
+          nb::arg("gpus_per_node"), nb::arg("tier"), nb::arg("choices"), nb::arg("chunks"),
+          nb::arg("place"));
 }
 
 }  // namespace foretime

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/names.hpp"
 #include "core/types.hpp"
 
 namespace foretime {
@@ -74,6 +75,16 @@ struct PartitionChoice {
   }
 };
 
+// A chunk of a select statement of PBS, alike ones together; memory in bytes.
+struct PbsChunk {
+  std::int64_t count = 0;
+  Resources each;
+  friend bool operator==(const PbsChunk&, const PbsChunk&) = default;
+};
+
+enum class PbsPlace : std::uint8_t { kFree, kPack, kScatter };
+constexpr auto names_of(PbsPlace) { return named("free", "pack", "scatter"); }
+
 struct ResourceRequest {
   std::int64_t tasks = 0;
   std::int64_t cpus_per_task = 0;
@@ -82,6 +93,9 @@ struct ResourceRequest {
   std::int64_t gpus_per_node = 0;
   std::int64_t tier = 0;
   std::vector<PartitionChoice> choices;
+  // Under PBS, where that is told, in place of the numbers above.
+  std::vector<PbsChunk> chunks;
+  PbsPlace place = PbsPlace::kFree;
 
   bool meets_closures() const {
     return std::any_of(choices.begin(), choices.end(),

@@ -238,6 +238,12 @@ void Limits::count_submitted(const LimitedJob& job, std::span<const std::int32_t
   }
 }
 
+std::vector<std::int64_t> Limits::licenses_left() const {
+  std::vector<std::int64_t> left = setup_->licenses;
+  for (std::size_t place = 0; place < left.size(); ++place) left[place] -= licenses_in_use_[place];
+  return left;
+}
+
 void Limits::take_licenses(const LimitedJob& job, std::int64_t times) {
   for (const auto& [license, count] : job.licenses) {
     licenses_in_use_[static_cast<std::size_t>(license)] += times * count;

@@ -34,6 +34,8 @@ class Limits {
   Reason why_not_started(const LimitedJob& job, std::span<const std::int64_t> tres,
                          std::int32_t slurm_partition, Nodes nodes, std::int64_t minutes) const;
   Reason why_no_licenses(const LimitedJob& job) const;
+  // How many of each license there are, less those of running jobs.
+  std::vector<std::int64_t> licenses_left() const;
   bool array_is_full(const LimitedJob& job) const {
     return job.array_most_running != 0 && tasks_running(job.array) >= job.array_most_running;
   }

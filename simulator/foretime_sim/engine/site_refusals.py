@@ -5,8 +5,8 @@ from __future__ import annotations
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.engine.native.pbs_core import check_pbs_site
-from foretime_sim.engine.native.slurm_core import core_refusals
 from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.refusals import unmodelled_refusal
 from foretime_sim.sites.slurm.site import SlurmSite
 
 
@@ -22,7 +22,8 @@ def site_refusals(site: SlurmSite | PbsSite) -> list[str]:
     []
     """
     if isinstance(site, SlurmSite):
-        return list(core_refusals(site))
+        refusal = unmodelled_refusal(site)
+        return [] if refusal is None else [refusal]
     try:
         check_pbs_site(site)
     except InputError as error:

@@ -13,7 +13,6 @@ from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.sites.slurm.limits import Qos
-from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.refusals import unmodelled_refusal
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
@@ -67,17 +66,3 @@ def test_the_remedy_is_one_that_is_taken() -> None:
         refusal = unmodelled_refusal(site(preempt_mode=mode)) or ""
         assert refusal.endswith("Set PreemptMode to OFF to see the site without it")
     assert unmodelled_refusal(site(preempt_mode="OFF")) is None
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ({"rules": {"low": PartitionRules(max_cpus_per_node=2)}}, "partition low: MaxCPUsPerNode"),
-        ({"parameters": SlurmParameters(bf_licenses=True)}, "SchedulerParameters=bf_licenses"),
-    ],
-)
-def test_the_engine_refuses_what_it_alone_has_not(more: dict[str, Any], told: str) -> None:
-    slurm = site(preempt_mode="OFF", **more)
-    assert refused(lambda: simulate_slurm(ONE_JOB, slurm)) == ""
-    refusal = refused(lambda: simulate(ONE_JOB, Policy(backfill=Slurm(slurm))))
-    assert refusal.startswith(f"site: {told}")

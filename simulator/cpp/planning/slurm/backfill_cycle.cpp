@@ -18,7 +18,7 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       plans_of_partition_(controller.site().partitions.size(), 0),
       planned_nodes_(controller.table().nodes()),
       looked_at_in_(controller.site().partitions.size(), 0) {
-  space_.begin(round_down(now), window_end_, controller.all_nodes());
+  space_.begin(round_down(now), window_end_, controller.all_nodes(), controller.licenses_to_plan());
 }
 
 Seconds BackfillCycle::round_down(Seconds time) const {
@@ -144,14 +144,12 @@ BackfillCycle::Next BackfillCycle::look_at(const QueueEntry& entry) {
     return Next::kJob;
   }
   if (looked_at_enough(entry, wish.slurm_partition)) return Next::kJob;
-  if (!parameters_.bf_licenses && !controller_.has_licenses(job)) {
-    controller_.keep(job, 0);
-    return Next::kJob;
-  }
+  if (!parameters_.bf_licenses && !controller_.has_licenses(job)) return Next::kJob;
   if (wish.max_nodes < wish.min_nodes) return Next::kJob;
   Test test;
   test.entry = &entry;
   test.wish = &wish;
+  test.licenses = &controller_.planned_licenses(job);
   test.now_only = now_only;
   return run_test(test);
 }
@@ -218,7 +216,8 @@ void BackfillCycle::reserve_running(JobIndex job) {
   if (running.whole) {
     for (const NodeRow& row : running.rows) nodes.add(row.node, row.node + row.nodes);
   }
-  space_.reserve(space_.record(0).begin, round_up(end), nodes, parameters_.bf_resolution);
+  space_.reserve(space_.record(0).begin, round_up(end), nodes, controller_.planned_licenses(job),
+                 parameters_.bf_resolution);
 }
 
 }  // namespace foretime

@@ -67,6 +67,7 @@ class BackfillCycle {
   struct Test {
     const QueueEntry* entry = nullptr;
     const Wish* wish = nullptr;
+    const LicenseCounts* licenses = nullptr;  // those that are planned
     bool now_only = false;
     bool counted = false;
     bool window_began = false;
@@ -101,6 +102,9 @@ class BackfillCycle {
   bool may_hold(const Wish& wish, const NodeSet& nodes, Later later);
   Later next_start(std::size_t first, Seconds end) const;
   void note_next_plan(std::size_t first, Seconds start, Seconds end);
+  // The end of the first record in which a test lacks licenses; nothing: there is none.
+  Later lacks_licenses(const Test& test, std::size_t first, Seconds end);
+  bool overlaps(const Test& test, std::pair<Seconds, Seconds> slot, const NodeSet& nodes) const;
   Later end_of_reservation(Seconds start, Later later);
   std::optional<WillRun> will_run(const Test& test, Seconds start, Later later);
   std::optional<WillRun> as_jobs_end(Seconds start, Later later);

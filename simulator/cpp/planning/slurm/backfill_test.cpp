@@ -77,13 +77,16 @@ BackfillCycle::Later BackfillCycle::pass_over(Test& test, Seconds start) {
     for (; known < space_.size() && space_.record(known).begin <= end; ++known) {
       if (!wish.could_be_on(space_.counts(known))) enough_from = space_.record(known).end;
     }
-    const Later later = next_start(first, end);
-    if (start >= enough_from) {
-      window.move(start, end);
-      window.leave_free(scratch_.free);
-      if (may_hold(wish, scratch_.free, later)) return start;
+    Later later = lacks_licenses(test, first, end);
+    if (!later) {
+      later = next_start(first, end);
+      if (start >= enough_from) {
+        window.move(start, end);
+        window.leave_free(scratch_.free);
+        if (may_hold(wish, scratch_.free, later)) return start;
+      }
+      if (!test.counted) scratch_.passed_over.push_back(start);
     }
-    if (!test.counted) scratch_.passed_over.push_back(start);
     if (!later) {
       record(test).estimate = test.estimate_before;
       return std::nullopt;
@@ -120,6 +123,26 @@ BackfillCycle::Later BackfillCycle::next_start(std::size_t first, Seconds end) c
   return std::nullopt;
 }
 
+BackfillCycle::Later BackfillCycle::lacks_licenses(const Test& test, std::size_t first,
+                                                   Seconds end) {
+  if (test.licenses->empty()) return std::nullopt;
+  for (std::size_t place = first; place < space_.size(); ++place) {
+    if (space_.record(place).begin > end) break;
+    if (!space_.record_lacks(place, *test.licenses)) continue;
+    // That is no limit.
+    if (controller_.site().version >= std::pair{24, 5}) controller_.keep(test.entry->job, 0);
+    return space_.record(place).end;
+  }
+  return std::nullopt;
+}
+
+// Whether others have planned to have some of the nodes, or the licenses, by then.
+bool BackfillCycle::overlaps(const Test& test, std::pair<Seconds, Seconds> slot,
+                             const NodeSet& nodes) const {
+  return space_.overlaps(slot.first, slot.second, nodes) ||
+         space_.lacks(slot.first, slot.second, *test.licenses);
+}
+
 BackfillCycle::Later BackfillCycle::test_from(Test& test, Seconds start) {
   const Wish& wish = *test.wish;
   SlurmRecord& record = this->record(test);
@@ -134,9 +157,11 @@ BackfillCycle::Later BackfillCycle::test_from(Test& test, Seconds start) {
   if (usable.any_closed) scratch_.within -= scratch_.closed;
   const Seconds end = std::max(start, now_) + test.time_limit;
   const std::size_t first = space_.first_after(start);
-  Later later = next_start(first, end);
+  const Later lacks = lacks_licenses(test, first, end);
+  Later later = lacks ? lacks : next_start(first, end);
   if (start <= now_) note_next_plan(first, start, end);
   if (usable.overlap) later = end_of_reservation(start, later);
+  if (lacks) return give_up(test, later);
   NodeSet& free = scratch_.free;
   free = scratch_.within;
   free &= *wish.nodes;
@@ -155,9 +180,7 @@ BackfillCycle::Later BackfillCycle::test_from(Test& test, Seconds start) {
   bool overlap_tested = false;
   auto slot = slot_of(record.estimate, test.time_limit);
   if (record.estimate > now_ && timed_tests_) {
-    if (space_.overlaps(slot.first, slot.second, scratch_.found)) {
-      return after_overlap(test, start);
-    }
+    if (overlaps(test, slot, scratch_.found)) return after_overlap(test, start);
     overlap_tested = true;
   }
   if (record.estimate <= now_) {
@@ -204,7 +227,8 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::will_run(const Test& test, 
     for (const End& end : ends_) {
       if (!ends_move_ && end.first > start) break;
       if (end.end > start) continue;
-      for (const NodeRow& row : controller_.record(end.job).rows) chooser.give(row);
+      const SlurmRecord& gone = controller_.record(end.job);
+      for (const NodeRow& row : gone.rows) chooser.give(row, gone.slurm_partition);
     }
     if (auto rows = chooser.choose()) return WillRun{now_, std::move(*rows)};
   }
@@ -236,7 +260,8 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
         break;
       }
       const End& next = ends_[place++];
-      const auto& rows = controller_.record(next.job).rows;
+      const SlurmRecord& held = controller_.record(next.job);
+      const auto& rows = held.rows;
       const bool meets = std::any_of(rows.begin(), rows.end(), [this](const NodeRow& row) {
         return scratch_.free.meets(row.node, row.node + row.nodes);
       });
@@ -246,7 +271,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
             next.end + kFirstWindow - floor_mod(next.end + controller_.site().epoch, kFirstWindow);
       }
       last = &next;
-      for (const NodeRow& row : rows) chooser.give(row);
+      for (const NodeRow& row : rows) chooser.give(row, held.slurm_partition);
       removed.push_back(&next);
       skip_gone();
       if (place >= ends_.size()) {
@@ -360,7 +385,7 @@ BackfillCycle::Later BackfillCycle::plan(Test& test, std::pair<Seconds, Seconds>
     keep_earlier(test);
     return std::nullopt;
   }
-  if (!overlap_tested && space_.overlaps(slot.first, slot.second, scratch_.found)) {
+  if (!overlap_tested && overlaps(test, slot, scratch_.found)) {
     return after_overlap(test, start);
   }
   const std::int32_t partition = test.wish->slurm_partition;
@@ -378,7 +403,8 @@ BackfillCycle::Later BackfillCycle::plan(Test& test, std::pair<Seconds, Seconds>
       test.next = Next::kStop;
       return std::nullopt;
     }
-    space_.reserve(slot.first, slot.second, scratch_.found, parameters_.bf_resolution);
+    space_.reserve(slot.first, slot.second, scratch_.found, *test.licenses,
+                   parameters_.bf_resolution);
     planned_nodes_ |= scratch_.found;
   }
   keep_earlier(test);

@@ -1,10 +1,12 @@
 #include "planning/slurm/node_space.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace foretime {
 
-void NodeSpace::begin(Seconds begin, Seconds end, const NodeSet& nodes) {
+void NodeSpace::begin(Seconds begin, Seconds end, const NodeSet& nodes,
+                      std::vector<std::int64_t> licenses) {
   for (const Record& record : records_) unused_.push_back(record.facts);
   records_.clear();
   by_begin_.clear();
@@ -12,6 +14,8 @@ void NodeSpace::begin(Seconds begin, Seconds end, const NodeSet& nodes) {
   all_ = nodes;
   const std::size_t facts = new_facts();
   count(nodes, facts_[facts].counts);
+  keeps_licenses_ = !licenses.empty();
+  facts_[facts].licenses = std::move(licenses);
   records_.push_back({begin, end, facts});
   made_ = 1;
 }
@@ -50,6 +54,7 @@ std::size_t NodeSpace::new_facts() {
 void NodeSpace::split(std::size_t place, Seconds at) {
   const std::size_t number = new_facts();
   facts_[number].counts = facts_[records_[place].facts].counts;
+  if (keeps_licenses_) facts_[number].licenses = facts_[records_[place].facts].licenses;
   const Record later{at, records_[place].end, number};
   records_[place].end = at;
   records_.insert(records_.begin() + static_cast<std::ptrdiff_t>(place) + 1, later);
@@ -118,7 +123,8 @@ const NodeSpace::Plan& NodeSpace::add_plan(Seconds begin, Seconds end, const Nod
   return plan;
 }
 
-void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes, Seconds resolution) {
+void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes,
+                        const LicenseCounts& licenses, Seconds resolution) {
   start = std::max(start, records_.front().begin);
   end = std::max(end, start + resolution);
   // The record that the reservation begins after, and the first one in which it counts.
@@ -135,8 +141,12 @@ void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes, Second
     const Plan& plan = add_plan(start, std::min(end, records_.back().end), nodes);
     for (std::size_t at = place + 1; at < records_.size(); ++at) {
       if (end < records_[at].end) split(at, end);
-      std::vector<std::int64_t>& counts = facts_[records_[at].facts].counts;
+      Facts& facts = facts_[records_[at].facts];
+      std::vector<std::int64_t>& counts = facts.counts;
       for (std::size_t group = 0; group < counts.size(); ++group) counts[group] -= counts_[group];
+      for (const auto& [license, count] : licenses) {
+        facts.licenses[static_cast<std::size_t>(license)] -= count;
+      }
       if (end == records_[at].end) {
         if (at + 1 < records_.size()) after = at + 1;
         break;
@@ -153,6 +163,9 @@ void NodeSpace::reserve(Seconds start, Seconds end, const NodeSet& nodes, Second
   for (std::size_t at = before; at != after && at + 1 < records_.size(); ++at) {
     const std::size_t next = records_[at + 1].facts;
     if (facts_[next].gains || facts_[next].loses) continue;
+    const bool alike =
+        !keeps_licenses_ || facts_[next].licenses == facts_[records_[at].facts].licenses;
+    if (!alike) continue;
     records_[at].end = records_[at + 1].end;
     unused_.push_back(next);
     records_.erase(records_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
@@ -169,6 +182,22 @@ bool NodeSpace::overlaps(Seconds start, Seconds end, const NodeSet& nodes) const
     const Plan& plan = plans_[number];
     if (plan.begin >= end) break;
     if (plan.end > start && plan.nodes.meets(nodes, plan.extent)) return true;
+  }
+  return false;
+}
+
+bool NodeSpace::record_lacks(std::size_t place, const LicenseCounts& licenses) const {
+  const std::vector<std::int64_t>& left = facts_[records_[place].facts].licenses;
+  return std::any_of(licenses.begin(), licenses.end(), [&left](const auto& asked) {
+    return left[static_cast<std::size_t>(asked.first)] < asked.second;
+  });
+}
+
+bool NodeSpace::lacks(Seconds start, Seconds end, const LicenseCounts& licenses) const {
+  if (licenses.empty()) return false;
+  for (std::size_t place = first_after(start); place < records_.size(); ++place) {
+    if (records_[place].begin >= end) break;
+    if (record_lacks(place, licenses)) return true;
   }
   return false;
 }

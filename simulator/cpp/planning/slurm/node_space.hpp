@@ -33,12 +33,17 @@ class NodeSpace {
   // `table` is to outlive it.
   explicit NodeSpace(const NodeTable& table) : table_(&table) {}
 
-  // One record, in which all of these nodes are free.
-  void begin(Seconds begin, Seconds end, const NodeSet& nodes);
+  // One record, in which all of these nodes are free, and so many of each license.
+  void begin(Seconds begin, Seconds end, const NodeSet& nodes, std::vector<std::int64_t> licenses);
   // `_add_reservation`.
-  void reserve(Seconds start, Seconds end, const NodeSet& nodes, Seconds resolution);
+  void reserve(Seconds start, Seconds end, const NodeSet& nodes, const LicenseCounts& licenses,
+               Seconds resolution);
   // `_test_resv_overlap`: whether any of the nodes are reserved at some time in [start, end).
   bool overlaps(Seconds start, Seconds end, const NodeSet& nodes) const;
+  // And whether it leaves too few of these licenses at some time.
+  bool lacks(Seconds start, Seconds end, const LicenseCounts& licenses) const;
+  // Whether a record leaves too few of them.
+  bool record_lacks(std::size_t place, const LicenseCounts& licenses) const;
   // Takes out what is reserved in any record that ends after start and does not begin after end.
   void leave_free(Seconds start, Seconds end, NodeSet& nodes) const;
 
@@ -78,6 +83,7 @@ class NodeSpace {
  private:
   struct Facts {
     std::vector<std::int64_t> counts;
+    std::vector<std::int64_t> licenses;  // that are left of each; none where they are not kept
     // Against the record before it.
     NodeSet gained;
     NodeSet lost;
@@ -106,6 +112,7 @@ class NodeSpace {
   std::vector<std::size_t> by_end_;
   std::vector<std::int64_t> counts_;
   std::size_t made_ = 0;
+  bool keeps_licenses_ = false;
 };
 
 }  // namespace foretime

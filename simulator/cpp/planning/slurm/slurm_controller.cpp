@@ -68,7 +68,7 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
       requests_(std::make_shared<SlurmRequests>(site_, table_)),
       all_nodes_(table_->nodes()),
       soft_in_select_(site_->soft_limits() && site_->version >= std::pair{25, 5}),
-      free_(std::make_unique<FreeNodes>(table_)),
+      free_(std::make_unique<FreeNodes>(table_, *site_)),
       chooser_(std::make_unique<NodeChooser>(*free_, *site_)),
       rules_(site_, now),
       any_partition_down_(
@@ -298,6 +298,13 @@ bool SlurmController::is_kept_from(JobIndex job, std::int32_t slurm_partition,
   return reason != 0;
 }
 
+std::vector<std::int64_t> SlurmController::licenses_to_plan() const {
+  if (!parameters().bf_licenses) return {};
+  // Running jobs take theirs out of the table themselves.
+  if (parameters().bf_running_job_reserve) return site_->limits->licenses;
+  return rules_.limits().licenses_left();
+}
+
 Seconds SlurmController::next_begin(Seconds now) const {
   Seconds next = kNever;
   for (const JobIndex job : conditional_) {
@@ -444,7 +451,7 @@ void SlurmController::runs(JobIndex job, std::int32_t slurm_partition, std::vect
   record.rows = std::move(rows);
   record.limit_end = start + record.time_limit;
   for (const NodeRow& row : record.rows) {
-    free_->take(row);
+    free_->take(row, slurm_partition);
     nodes_in_use_[static_cast<std::size_t>(slurm_partition)] += row.nodes;
   }
   ends_.insert({first_end(job), job});
@@ -455,7 +462,7 @@ void SlurmController::finished(JobIndex job, Seconds now) {
   rules_.ended(ruled(job), now);
   ends_.erase({first_end(job), job});
   for (const NodeRow& row : record.rows) {
-    free_->give(row);
+    free_->give(row, record.slurm_partition);
     nodes_in_use_[static_cast<std::size_t>(record.slurm_partition)] -= row.nodes;
   }
   record.rows = {};

@@ -89,6 +89,13 @@ class SlurmController {
     return rules_.limits().tasks_running(array);
   }
   bool has_licenses(JobIndex job) const { return rules_.has_licenses(ruled(job)); }
+  // Licenses of a job that backfill plans; none without bf_licenses.
+  const LicenseCounts& planned_licenses(JobIndex job) const {
+    static const LicenseCounts kNone;
+    return parameters().bf_licenses ? facts_[at(job)].licenses : kNone;
+  }
+  // What backfill begins with of each license.
+  std::vector<std::int64_t> licenses_to_plan() const;
 
   // Limits. A job is kept by one, or (0) by something else, as it is looked at.
   void keep(JobIndex job, slurm::Reason reason);

@@ -14,15 +14,20 @@ NodeTable::NodeTable(const NodeMachine& machine) : machine_(machine) {
   }
 }
 
-std::int64_t NodeTable::cpus_for(const Wish& wish, std::int32_t number,
-                                 const Resources& free) const {
+std::int64_t NodeTable::cpus_for(const Wish& wish, std::int32_t number, const Resources& free,
+                                 std::int64_t used) const {
   const NodeGroup& of = group(number);
   if (free.cpus <= 0 || (wish.whole && free.cpus != of.node.cpus)) return 0;
   if (free.gpus < wish.gpus) return 0;
   std::int64_t cpus = free.cpus;
-  if (!wish.whole || wish.cpus_per_task >= 2) cpus -= cpus % wish.cpus_per_task;
-  const std::int64_t least = wish.all_on_one_node() ? wish.tasks : 1;
-  if (cpus < least * wish.cpus_per_task) return 0;
+  if (cpus + used > wish.max_cpus_per_node) {
+    if (wish.whole || used >= wish.max_cpus_per_node) return 0;
+    cpus = wish.max_cpus_per_node - used;
+  }
+  const std::int64_t each = wish.cpus_per_task;
+  if (each > 1) cpus -= cpus % each;  // a division is much of what this costs
+  const std::int64_t least = wish.all_on_one_node() ? wish.cpus : each;
+  if (cpus < least) return 0;
   if (of.node.memory > 0) {
     if (wish.node_memory == 0 && wish.cpu_memory == 0) {
       if (free.memory != of.node.memory) return 0;
@@ -32,10 +37,10 @@ std::int64_t NodeTable::cpus_for(const Wish& wish, std::int32_t number,
       if (wish.cpu_memory * cpus > free.memory) return 0;
     } else {
       cpus = std::min(cpus, free.memory / wish.cpu_memory);
-      cpus -= cpus % wish.cpus_per_task;
+      if (each > 1) cpus -= cpus % each;
     }
   }
-  if (cpus / wish.cpus_per_task < least) return 0;
+  if (cpus < least) return 0;
   // Beside GPUs no more than all its tasks need.
   return wish.gpus > 0 ? std::min(cpus, wish.cpus) : cpus;
 }
@@ -51,8 +56,11 @@ Resources NodeTable::taken(const Wish& wish, std::int32_t number, std::int64_t c
   return {wish.gpus, memory, cpus};
 }
 
-FreeNodes::FreeNodes(std::shared_ptr<const NodeTable> table)
-    : table_(std::move(table)), idle_(table_->nodes()), usable_(table_->nodes()) {
+FreeNodes::FreeNodes(std::shared_ptr<const NodeTable> table, const SlurmSite& site)
+    : table_(std::move(table)),
+      used_(site.partitions.size()),
+      idle_(table_->nodes()),
+      usable_(table_->nodes()) {
   idle_.add(0, table_->nodes());
   usable_.add(0, table_->nodes());
   for (std::int32_t number = 0; number < table_->groups(); ++number) {
@@ -63,6 +71,11 @@ FreeNodes::FreeNodes(std::shared_ptr<const NodeTable> table)
   free_.reserve(static_cast<std::size_t>(table_->nodes()));
   for (std::int64_t node = 0; node < table_->nodes(); ++node) {
     free_.push_back(table_->group(table_->group_of(node)).node);
+  }
+  for (std::size_t partition = 0; partition < used_.size(); ++partition) {
+    if (site.partitions[partition].max_cpus_per_node != kNever) {
+      used_[partition].resize(static_cast<std::size_t>(table_->nodes()));
+    }
   }
 }
 
@@ -82,7 +95,7 @@ bool FreeNodes::may_fit(const Wish& wish) const {
   return sum.usable >= wish.min_nodes && sum.cpus >= wish.cpus;
 }
 
-void FreeNodes::change(const NodeRow& row, std::int64_t sign) {
+void FreeNodes::change(const NodeRow& row, std::int32_t slurm_partition, std::int64_t sign) {
   const std::int32_t number = table_->group_of(row.node);
   const NodeGroup& group = table_->group(number);
   Sum& sum = sums_[static_cast<std::size_t>(number)];
@@ -111,6 +124,11 @@ void FreeNodes::change(const NodeRow& row, std::int64_t sign) {
     idle_.set(node, free.cpus == group.node.cpus);
     usable_.set(node, free.cpus > 0);
   }
+  std::vector<std::int64_t>& used = used_[static_cast<std::size_t>(slurm_partition)];
+  if (used.empty()) return;
+  for (std::int64_t node = row.node; node < last; ++node) {
+    used[static_cast<std::size_t>(node)] -= sign * row.of_each.cpus;
+  }
 }
 
 NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site)
@@ -119,6 +137,7 @@ NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site)
   idle_cpus_.resize(static_cast<std::size_t>(table_.groups()));
   if (table_.all_whole()) return;
   free_.resize(static_cast<std::size_t>(table_.nodes()));
+  used_.resize(static_cast<std::size_t>(table_.nodes()));
   changed_in_.resize(static_cast<std::size_t>(table_.nodes()), 0);
 }
 
@@ -128,11 +147,17 @@ Resources NodeChooser::free_of(std::int64_t node) const {
   return changed_in_[place] == beginning_ ? free_[place] : now_.free_of(node);
 }
 
+std::int64_t NodeChooser::used_of(std::int64_t node) const {
+  if (used_now_ == nullptr || idle_) return 0;
+  const auto place = static_cast<std::size_t>(node);
+  return changed_in_[place] == beginning_ ? used_[place] : (*used_now_)[place];
+}
+
 std::int64_t NodeChooser::cpus_of(std::int64_t node) const {
   if (tries_again_) return available_[static_cast<std::size_t>(node)];
   const std::int32_t group = table_.group_of(node);
   if (table_.group(group).whole) return idle_cpus_[static_cast<std::size_t>(group)];
-  return table_.cpus_for(*wish_, group, free_of(node));
+  return table_.cpus_for(*wish_, group, free_of(node), used_of(node));
 }
 
 void NodeChooser::begin(const Wish& wish, const NodeSet& candidates) {
@@ -140,6 +165,7 @@ void NodeChooser::begin(const Wish& wish, const NodeSet& candidates) {
   candidates_ = &candidates;
   ++beginning_;
   idle_ = false;
+  used_now_ = now_.used_in(wish.slurm_partition);
   fitting_ = candidates;
   fitting_ &= wish.whole ? now_.idle() : now_.usable();
   fitting_nodes_ = fitting_cpus_ = 0;
@@ -157,7 +183,7 @@ void NodeChooser::begin(const Wish& wish, const NodeSet& candidates) {
       fitting_cpus_ += nodes * idle;
     } else {
       fitting_.each(first, last, [&](std::int64_t node) {
-        const std::int64_t cpus = table_.cpus_for(wish, group, now_.free_of(node));
+        const std::int64_t cpus = table_.cpus_for(wish, group, now_.free_of(node), used_of(node));
         if (cpus == 0) {
           fitting_.remove(node);
         } else {
@@ -191,7 +217,7 @@ void NodeChooser::begin_idle(const Wish& wish, const NodeSet& candidates) {
   }
 }
 
-void NodeChooser::give(const NodeRow& row) {
+void NodeChooser::give(const NodeRow& row, std::int32_t slurm_partition) {
   const std::int32_t group = table_.group_of(row.node);
   const NodeGroup& of = table_.group(group);
   const std::int64_t last = row.node + row.nodes;
@@ -209,17 +235,22 @@ void NodeChooser::give(const NodeRow& row) {
     if (!candidates_->has(node)) continue;
     const auto place = static_cast<std::size_t>(node);
     const Resources before = free_of(node);
+    const std::int64_t used_before = used_of(node);
     free_[place] = before;
     free_[place] += row.of_each;
+    if (used_now_ != nullptr) {
+      const bool mine = slurm_partition == wish_->slurm_partition;
+      used_[place] = used_before - (mine ? row.of_each.cpus : 0);
+    }
     changed_in_[place] = beginning_;
-    const std::int64_t cpus = table_.cpus_for(*wish_, group, free_[place]);
+    const std::int64_t cpus = table_.cpus_for(*wish_, group, free_[place], used_of(node));
     if (cpus == 0) continue;
     if (!fitting_.has(node)) {
       fitting_.add(node);
       ++fitting_nodes_;
       fitting_cpus_ += cpus;
     } else {
-      fitting_cpus_ += cpus - table_.cpus_for(*wish_, group, before);
+      fitting_cpus_ += cpus - table_.cpus_for(*wish_, group, before, used_before);
     }
   }
 }

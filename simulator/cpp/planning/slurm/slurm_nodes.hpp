@@ -68,7 +68,9 @@ class NodeTable {
   bool all_whole() const { return all_whole_; }
 
   // CPUs that a job could have of a node with so much free; 0 if it could have nothing there.
-  std::int64_t cpus_for(const Wish& wish, std::int32_t number, const Resources& free) const;
+  // `used`: those that jobs of its slurm_partition have there, for MaxCPUsPerNode.
+  std::int64_t cpus_for(const Wish& wish, std::int32_t number, const Resources& free,
+                        std::int64_t used = 0) const;
   // What a job has of a node with so many CPUs.
   Resources taken(const Wish& wish, std::int32_t number, std::int64_t cpus) const;
 
@@ -82,7 +84,7 @@ class NodeTable {
 // What is free at one moment.
 class FreeNodes {
  public:
-  explicit FreeNodes(std::shared_ptr<const NodeTable> table);
+  FreeNodes(std::shared_ptr<const NodeTable> table, const SlurmSite& site);
 
   const NodeTable& table() const { return *table_; }
   // Nobody has anything of these.
@@ -92,8 +94,14 @@ class FreeNodes {
   Resources free_of(std::int64_t node) const;
   // Whether there is as much for a job as its CPUs and nodes need, wherever it is.
   bool may_fit(const Wish& wish) const;
-  void take(const NodeRow& row) { change(row, -1); }
-  void give(const NodeRow& row) { change(row, 1); }
+  // CPUs by node that jobs of a slurm_partition have; null: it has no MaxCPUsPerNode.
+  const std::vector<std::int64_t>* used_in(std::int32_t slurm_partition) const {
+    const auto& used = used_[static_cast<std::size_t>(slurm_partition)];
+    return used.empty() ? nullptr : &used;
+  }
+  // What a job of a slurm_partition has.
+  void take(const NodeRow& row, std::int32_t slurm_partition) { change(row, slurm_partition, -1); }
+  void give(const NodeRow& row, std::int32_t slurm_partition) { change(row, slurm_partition, 1); }
 
  private:
   // Of a group of nodes.
@@ -102,11 +110,12 @@ class FreeNodes {
     std::int64_t usable = 0;
     std::int64_t cpus = 0;
   };
-  void change(const NodeRow& row, std::int64_t sign);
+  void change(const NodeRow& row, std::int32_t slurm_partition, std::int64_t sign);
 
   std::shared_ptr<const NodeTable> table_;
   std::vector<Sum> sums_;
   std::vector<Resources> free_;  // by node; none where all nodes are given out whole
+  std::vector<std::vector<std::int64_t>> used_;  // by slurm_partition and node
   NodeSet idle_;
   NodeSet usable_;
 };
@@ -121,8 +130,8 @@ class NodeChooser {
   void begin(const Wish& wish, const NodeSet& candidates);
   // As if nothing ran.
   void begin_idle(const Wish& wish, const NodeSet& candidates);
-  // What another job has becomes free, as far as it is of the candidates.
-  void give(const NodeRow& row);
+  // What another job, of a slurm_partition, has becomes free, as far as it is of the candidates.
+  void give(const NodeRow& row, std::int32_t slurm_partition);
   // Whether there is as much as its CPUs and nodes need, wherever it is.
   bool may_fit() const {
     return fitting_nodes_ >= wish_->min_nodes && fitting_cpus_ >= wish_->cpus;
@@ -146,6 +155,7 @@ class NodeChooser {
   };
 
   Resources free_of(std::int64_t node) const;
+  std::int64_t used_of(std::int64_t node) const;
   std::int64_t cpus_of(std::int64_t node) const;
   void find_runs(const NodeSet& nodes);
   void add_to_runs(std::int64_t first, std::int64_t last, std::int64_t cpus, std::int64_t each,
@@ -165,12 +175,14 @@ class NodeChooser {
   const NodeTable& table_;
   const Wish* wish_ = nullptr;
   const NodeSet* candidates_ = nullptr;
+  const std::vector<std::int64_t>* used_now_ = nullptr;  // null: MaxCPUsPerNode does not count
   NodeSet fitting_;  // candidates of which the job could have a CPU
   std::int64_t fitting_nodes_ = 0;
   std::int64_t fitting_cpus_ = 0;
   std::vector<std::int64_t> idle_cpus_;  // by group: for the job on an idle node
   // Of nodes that have become freer since the beginning that is noted.
   std::vector<Resources> free_;
+  std::vector<std::int64_t> used_;
   std::vector<std::uint32_t> changed_in_;
   std::uint32_t beginning_ = 0;
   bool idle_ = false;

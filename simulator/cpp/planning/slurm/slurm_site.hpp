@@ -141,6 +141,9 @@ struct ToldJob {
   std::optional<std::int64_t> priority;
 };
 
+// Places in the site's licenses, and how many of each.
+using LicenseCounts = std::vector<std::pair<std::int32_t, std::int64_t>>;
+
 // What a job says to Slurm besides what it asks of nodes; -1: nothing.
 struct SlurmJob {
   std::int32_t user = -1;
@@ -160,7 +163,7 @@ struct SlurmJob {
   std::int64_t array_most = 0;  // of its tasks that may run at once; 0: any number
   JobIndex after = -1;          // the job that it comes after
   bool after_end = false;       // once that one has ended, not only started
-  std::vector<std::pair<std::int32_t, std::int64_t>> licenses;
+  LicenseCounts licenses;
   std::optional<ToldJob> told;
 };
 

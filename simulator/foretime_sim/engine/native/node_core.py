@@ -92,6 +92,8 @@ def core_request(request: Request) -> _core.ResourceRequest:
         gpus_per_node=request.gpus_per_node,
         tier=request.priority_tier,
         choices=choices,
+        chunks=request.chunks,
+        place=request.place,
     )
 
 

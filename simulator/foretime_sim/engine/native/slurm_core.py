@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -34,21 +34,6 @@ _FLAWS = ("none", "account", "qos")
 """As ``slurm::Flaw`` of the core has them."""
 
 
-def core_refusals(site: SlurmSite) -> Iterator[str]:
-    """Say what of a site the core has not: the setting, its value, and what to do."""
-    refusal = unmodelled_refusal(site)
-    if refusal is not None:
-        yield refusal
-    for name, rules in site.rules.items():
-        if rules.max_cpus_per_node is not None:
-            yield (
-                f"partition {name}: MaxCPUsPerNode={rules.max_cpus_per_node} is not simulated:"
-                " leave it out"
-            )
-    if site.parameters.bf_licenses:
-        yield "SchedulerParameters=bf_licenses is not simulated: set it to false"
-
-
 def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     """Give a site as the native core has it.
 
@@ -64,7 +49,8 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     InputError
         If the site does what is not modelled.
     """
-    for refusal in core_refusals(site):
+    refusal = unmodelled_refusal(site)
+    if refusal is not None:
         raise InputError(f"site: {refusal}")
     machine = site.machine
     core = _core.SlurmSite(

@@ -36,6 +36,7 @@ PARAMETERS = loop_parameters(
     over_time_limit_s=st.sampled_from([0, 0, 60]),
     kill_wait_s=st.sampled_from([0, 30]),
     assoc_limit_stop=st.booleans(),
+    bf_licenses=st.booleans(),
     bf_max_job_user_part=st.sampled_from([0, 0, 2]),
     bf_max_job_assoc=st.sampled_from([0, 0, 2]),
 )
@@ -161,6 +162,7 @@ def rules(draw: st.DrawFn) -> PartitionRules:
         state=draw(st.sampled_from([*["UP"] * 20, "DOWN", "DRAIN", "INACTIVE"])),
         over_time_limit_s=draw(st.sampled_from([None, None, 120])),
         default_memory_per_node_mib=draw(st.sampled_from([0, 0, 4])),
+        max_cpus_per_node=draw(st.sampled_from([None, None, 1, 3])),
     )
 
 

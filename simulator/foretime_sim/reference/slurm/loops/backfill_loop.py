@@ -77,7 +77,6 @@ class BackfillCycle:
         if self.looked_at_enough(record):
             return Next.JOB
         if not parameters.bf_licenses and not controller.licenses_free(job):
-            controller.refuse(job, "Licenses")
             return Next.JOB
         if controller.choice(job, record.number).max_nodes < job.min_nodes:
             return Next.JOB

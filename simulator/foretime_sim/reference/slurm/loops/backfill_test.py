@@ -14,6 +14,8 @@ from foretime_sim.reference.slurm.nodes.will_run import WillRun, will_run
 
 TIMED_TESTS_VERSION = (24, 11)
 """From here on the select plugin is told the time that backfill asks for; in 22.05 it is not."""
+LICENSE_REASON_VERSION = (24, 5)
+"""From here on a job that lacks planned licenses has that reason (CHANGELOG)."""
 UNKNOWN_START_S = 500
 """Where limits hold a job under assoc_limit_stop, and nothing is known of later."""
 
@@ -126,7 +128,9 @@ class BackfillTest:
         """Nodes without plans from start to end, the next start worth a test, and licenses.
 
         The next start is the first end of a slot after which there are nodes that were not there.
-        From 24.11 on it is, failing that, the end of the second slot after the job's.
+        From 24.11 on it is, failing that, the end of the second slot after the job's. Where
+        licenses lack, it is the end of the first slot that lacks them. 22.05 takes the last such
+        slot, which comes to the same: all starts in between lack them, too.
         """
         free, later = nodes, None
         slots = self.space.slots
@@ -144,7 +148,8 @@ class BackfillTest:
                 break
             free &= slot.nodes
             if not has_licenses(slot, self.plans.licenses_kept(self.job)):
-                self.job.reason = "Licenses"
+                if self.plans.version >= LICENSE_REASON_VERSION:
+                    self.controller.refuse(self.job, "Licenses")
                 return free, slot.end, False
         return free, later, True
 
