@@ -1,5 +1,6 @@
 """The daemon beside a mock Slurm that lives through a log: to be tried without a scheduler.
 
+It schedules as Slurm does by default, and the daemon's forecasts run the queue forward so.
 The log's clock is moved so that one of its busy moments is now; what came before has happened, and
 jobs go on being submitted as the log has them. The last days before are lived through with the
 daemon looking on, so that its forecasts have been scored.
@@ -16,14 +17,17 @@ import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.engine import simulate
-from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.scheduler_defaults import default_policy
+from foretime_sim.policies.site_machine import on_machine_of, site_of, without_partitions
+from foretime_sim.sites.site_file import format_site
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.replays.replay_schedulers import mocked_slurm
-from foretime_sidecar.settings.settings import ForecastSettings, Settings
+from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.web.server import Daemon
 
 _BUSY = 0.9
@@ -69,10 +73,8 @@ class Demonstration:
     ----------
     workload
         A log's jobs.
-    policy
-        What the mock Slurm does.
     folder
-        Empty; of the store and the table.
+        Empty; of the store, the table and the site file.
     listen
         As ``api.listen``.
     days
@@ -93,7 +95,6 @@ class Demonstration:
     def __init__(
         self,
         workload: Workload,
-        policy: Policy,
         folder: Path,
         listen: str,
         days: int,
@@ -102,7 +103,15 @@ class Demonstration:
         self._clock = clock
         self._began = self._now = int(clock())
         self._days = days
-        forecast = ForecastSettings.of_policy(str(policy.order), str(policy.backfill))
+        mechanism = Mechanism.SLURM_SOFT_LIMIT
+        workload = without_partitions(workload)
+        policy = mechanism_policy(mechanism, default_policy("slurm", workload))
+        workload = on_machine_of(policy, workload)
+        site = site_of(policy)
+        if site is None:  # for the type checker: Slurm's defaults are a site
+            raise TypeError(policy)
+        site_file = folder / "site.toml"
+        site_file.write_text(format_site(site), encoding="utf-8")
         moment = busy_moment(workload, policy, days)
         times = workload.submit_time - workload.submit_time[moment] + self._began
         self._times: list[int] = times.tolist()
@@ -111,7 +120,7 @@ class Demonstration:
         scheduler = mocked_slurm(
             workload,
             policy,
-            Mechanism.SLURM_SOFT_LIMIT,
+            mechanism,
             self._times[0],
             folder / "table",
             lua_version="5.1",
@@ -125,7 +134,11 @@ class Demonstration:
                 "scheduler": {"history_days": 180},
                 "store": {"path": str(folder / "store"), "durability": "normal"},
                 "table": {"path": str(folder / "table")},
-                "forecast": forecast.model_dump(),
+                "forecast": {
+                    "site_file": str(site_file),
+                    "order": "fcfs",
+                    "backfill": "planning",
+                },
                 "api": {"listen": listen},
             }
         )
@@ -163,9 +176,12 @@ class Demonstration:
             Called with the seconds lived through.
         """
         begin = self._now
+        sidecar = self.daemon.sidecar
+        if sidecar.site is not None:  # a thread's work once it serves
+            sidecar.site.refresh()
         while self._now < self._clock():
             self.daemon.poll_once()
-            self.daemon.sidecar.waits.refresh(hurried=True, maps=False)
+            sidecar.waits.refresh(hurried=True, maps=False)
             if progress is not None:
                 progress(min(self._now - begin, self._days * DAY_S))
             self._now += every_s

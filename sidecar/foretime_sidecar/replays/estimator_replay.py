@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.estimators.estimator import RuntimeEstimator, StartObserver
@@ -18,13 +18,13 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import EstimatedSchedule, simulate_with_estimator
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
-from foretime_sim.policies.families import parse_backfill
-from foretime_sim.policies.guard import Guard
-from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.scheduler_defaults import default_policy
+from foretime_sim.policies.site_machine import on_machine_of
 from foretime_sim.scores.gains import resampled_figures
 from foretime_sim.scores.intervals import Interval, Weeks, gains, percentile_interval
 from foretime_sim.scores.metrics import ScoreSettings, job_metrics, score, scored_span
+from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.replays.stored_workload import StoredWorkload
 from foretime_sidecar.settings.settings import AccuracySection, Settings
@@ -64,14 +64,12 @@ class Replayed:
     failure: str = ""
 
 
-def replay_policy(settings: Settings) -> Policy:
-    """Give what the scheduler does, as far as the settings say."""
-    forecast = settings.forecast
-    order = Order.FCFS if forecast.order == "priority" else Order(forecast.order)
-    policy = Policy(order=order, backfill=parse_backfill(forecast.backfill))
-    if policy.backfill.head_only and settings.hook.starvation_guard_s:
-        policy = policy.guarded(Guard(settings.hook.starvation_guard_s))
-    return mechanism_policy(Mechanism(settings.hook.mechanism), policy)
+def replay_policy(settings: Settings, workload: Workload) -> Policy:
+    """Give the settings' scheduler with its defaults, on the workload's processors."""
+    mechanism = Mechanism(settings.hook.mechanism)
+    scheduler: Literal["slurm", "pbs"]
+    scheduler = "pbs" if mechanism is Mechanism.PBS_SOFT_WALLTIME else "slurm"
+    return mechanism_policy(mechanism, default_policy(scheduler, workload))
 
 
 def replay_estimators(
@@ -98,13 +96,13 @@ def replay_estimators(
     InputError
         If the workload can't be simulated, or there is no estimator of a name.
     """
-    workload = stored.workload
+    policy = replay_policy(settings, stored.workload)
+    workload = on_machine_of(policy, stored.workload)
     last = int(workload.submit_time[-1] - workload.submit_time[0])
     span = scored_span(workload, warm_up_s=WARM_UP_S if last > 2 * WARM_UP_S else 0)
     scored = span.select(workload)
     jobs, scores = workload.take(scored), ScoreSettings()
     weeks = Weeks.of(jobs.submit_time, _SEED)
-    policy = replay_policy(settings)
     model = settings.accuracy.to_model()
 
     def resampled(run: EstimatedSchedule) -> dict[str, Float64Array]:

@@ -35,7 +35,6 @@ from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
 from foretime_sim.sites.pbs.site import PbsSite
-from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -61,7 +60,8 @@ from foretime_sidecar.settings.settings import (
     StoreSettings,
     TableSettings,
 )
-from foretime_sidecar.site_import.kept_site import GivenSite, KeptSite
+from foretime_sidecar.site_import.kept_site import KeptSite
+from foretime_sidecar.site_import.site_sources import GivenSite
 from foretime_sidecar.store.store import Store
 
 TABLE_SCHEMES = ("user", "project", "combined", "learned")
@@ -285,9 +285,10 @@ class Replay:
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
         site = site_of(self.policy)
-        if isinstance(site, PbsSite):
+        if isinstance(site, PbsSite) and site.machine.nodes > 1:
             raise InputError(
-                "forecasts do not run a queue forward as PBS schedules yet: leave out the forecasts"
+                "forecasts: the mock PBS does not tell on which hosts jobs run: give a site of one"
+                " host, or leave out the forecasts"
             )
         if site is not None:
             return ForecastSettings()  # and the site beside them
@@ -306,7 +307,7 @@ class Replay:
     def _known_site(self) -> KeptSite | None:
         """Give the site that the scheduler schedules as; ``None`` where there is none."""
         site = site_of(self.policy)
-        if not isinstance(site, SlurmSite):
+        if site is None:
             return None
         kept = KeptSite(GivenSite(site), ForecastSettings().site_interval_s)
         kept.refresh()

@@ -12,8 +12,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.replays.demonstration import Demonstration, busy_moment
-from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.scheduler_defaults import default_policy
+from foretime_sim.policies.site_machine import on_machine_of
 from foretime_sim.workloads.workload import Workload
 from typer.testing import CliRunner
 
@@ -53,9 +54,7 @@ def test_the_busy_moment_is_where_nearly_the_most_wait() -> None:
 def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     clock = [float(NOW)]
     workload = made_workload(600, days=20)
-    shown = Demonstration(
-        workload, Policy(), tmp_path, f"unix:{tmp_path / 's'}", 1, lambda: clock[0]
-    )
+    shown = Demonstration(workload, tmp_path, f"unix:{tmp_path / 's'}", 1, lambda: clock[0])
     lived: list[int] = []
     shown.rehearse(6 * 3600, lived.append)
     assert lived == sorted(lived)
@@ -64,12 +63,16 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     shown.daemon.poll_once()  # as it does when it begins to serve
     client = TestClient(shown.daemon.app, base_url="http://localhost")
     health = client.get("/healthz").json()
-    moment = busy_moment(workload, Policy(), 1)
+    policy = default_policy("slurm", workload)
+    moment = busy_moment(on_machine_of(policy, workload), policy, 1)
     assert 0 < health["finished_jobs"] < moment
     answer = client.get("/v1/forecast?processors=4&time=60").json()
     assert answer["machine_processors"] == workload.machine_processors
     assert answer["likely_wait_s"] >= 0
     assert client.get("/v1/reliability").json()["days"] == 30
+    site = shown.daemon.sidecar.site
+    assert site is not None
+    assert (site.standing.version, site.standing.why_not) == ("26.05", "")
 
     # The log goes on: an hour later jobs have come that had not.
     before = shown.submitted
@@ -81,16 +84,8 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
 
 def test_the_command_refuses_what_can_not_be_shown(tmp_path: Path) -> None:
     for options, why in (
-        (["--order", "priority"], "'priority' is not one of 'fcfs', 'sjf'"),
-        (["--backfill", "slack"], "'slack' is not one of 'none', 'easy'"),
-        (["--backfill", "easy-wspt"], "'easy-wspt' is not one of 'none', 'easy'"),
         (["--days", "4000"], "too short to be lived through for 4000 days"),
         ([str(tmp_path / "none.swf")], "there is no such file"),
     ):
         ran = CliRunner().invoke(app, ["demo", "--socket", str(tmp_path / "s"), *options])
         assert why in f"{ran.exception} {' '.join(ran.output.replace('│', '').split())}"
-
-
-def test_what_forecasts_can_not_run_forward_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="backfilling is slack: forecasts can't run"):
-        Demonstration(made_workload(5), Policy(backfill=Backfill.SLACK), tmp_path, "unix:s", 1)

@@ -20,7 +20,6 @@ from foretime_sidecar.replays.estimator_replay import replay_estimators, replay_
 from foretime_sidecar.replays.stored_workload import stored_workload
 from foretime_sidecar.settings.settings import (
     AccuracySection,
-    ForecastSettings,
     HookSettings,
     Settings,
     StoreSettings,
@@ -28,10 +27,10 @@ from foretime_sidecar.settings.settings import (
 from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sidecar.store.store import Store
 from foretime_sim.engine.engine import simulate
-from foretime_sim.policies.families import family_named
-from foretime_sim.policies.guard import parse_guard
-from foretime_sim.policies.order import Order
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Correction, Roles
+from foretime_sim.policies.site_machine import on_machine_of
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.workloads.workload import ENDINGS
 from typer.testing import CliRunner
 
@@ -124,32 +123,24 @@ def test_what_can_not_be_replayed_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hook", "forecast", "expected"),
+    ("mechanism", "expected"),
     [
-        ({}, {}, ("fcfs", "easy", "111", Correction.SLURM, 21_600)),
-        (
-            {"mechanism": "rewrite-limit", "starvation_guard_s": 0},
-            {"order": "wfp", "backfill": "easy-sjbf"},
-            ("wfp", "easy-sjbf", "110", Correction.REQUESTED, None),
-        ),
-        (
-            {"mechanism": "pbs-soft-walltime"},
-            {"backfill": "planning"},
-            ("fcfs", "planning", "111", Correction.PBS, None),
-        ),
+        ("slurm-soft-limit", (Slurm, "111", Correction.SLURM)),
+        ("rewrite-limit", (Slurm, "110", Correction.REQUESTED)),
+        ("pbs-soft-walltime", (Pbs, "111", Correction.PBS)),
     ],
 )
 def test_the_scheduler_is_the_one_of_the_settings(
-    hook: dict[str, Any], forecast: dict[str, Any], expected: tuple[Any, ...]
+    mechanism: Any, expected: tuple[type, str, Correction]
 ) -> None:
-    policy = replay_policy(
-        Settings(hook=HookSettings(**hook), forecast=ForecastSettings(**forecast))
-    )
-    order, backfill, roles, correction, guard_s = expected
-    assert policy.order is Order(order)
-    assert policy.backfill.guarded(None) == family_named(backfill)
-    assert policy.roles == Roles.parse(roles)
-    assert (policy.correction, policy.guard) == (correction, parse_guard(guard_s))
+    settings = Settings(hook=HookSettings(mechanism=mechanism))
+    policy = replay_policy(settings, made_workload(50))
+    scheduler, roles, correction = expected
+    assert isinstance(policy.backfill, scheduler)
+    assert (policy.roles, policy.correction) == (Roles.parse(roles), correction)
+    if isinstance(policy.backfill, Slurm):
+        soft = policy.backfill.site.parameters.time_min_as_soft_limit
+        assert soft == (mechanism == "slurm-soft-limit")
 
 
 @pytest.fixture
@@ -158,7 +149,8 @@ def site(tmp_path: Path) -> Settings:
     workload = made_workload(900, days=70)
     clock = workload.epoch_of_zero
     settings = Settings(store=StoreSettings(path=str(tmp_path / "store")))
-    started = simulate(workload, replay_policy(settings)).start_time
+    policy = replay_policy(settings, workload)
+    started = simulate(on_machine_of(policy, workload), policy).start_time
     users = workload.users
     assert users is not None
     records = [
@@ -254,7 +246,7 @@ def test_the_command_compares_estimators_and_leaves_the_store_as_it_is(
     result = CliRunner().invoke(app, [*options, "--only", "combined, last-two"])
     assert result.exception is None
     lines = result.output.splitlines()
-    assert "of 8 weeks on 32 processors, order fcfs, backfilling easy" in lines[0]
+    assert "of 8 weeks on 32 processors, under Slurm's defaults" in lines[0]
     rows = [line.split() for line in lines[2:]]
     assert ["*", "combined"] in [row[:2] for row in rows]
     assert {row[0] for row in rows} == {"*", "last-two", "requested"}

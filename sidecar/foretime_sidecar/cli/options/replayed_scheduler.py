@@ -7,18 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.machines.bluegene.machine import BgpMachine
-from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.mechanism import Mechanism
-from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.policy_table import policy_of
-from foretime_sim.policies.site_machine import assumptions, without_partitions
+from foretime_sim.policies.scheduler_defaults import default_policy
+from foretime_sim.policies.site_machine import assumptions, site_of, without_partitions
 from foretime_sim.policies.slack import Overruns
-from foretime_sim.policies.slurm import Slurm
-from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
-from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.cli.options.mechanism_options import MechanismOptions
@@ -110,12 +105,14 @@ class ReplayedScheduler:
         Raises
         ------
         InputError
-            If it is PBS, and the workload is on a machine of nodes.
+            If the workload is on a machine that the scheduler has no nodes of.
         """
         workload = without_partitions(workload)
-        by_default = _pbs if self._kind == "pbs" else _slurm
-        policy, assumed = by_default(workload)
-        return workload, policy, assumed
+        pbs = self._kind == "pbs"
+        policy = default_policy("pbs" if pbs else "slurm", workload)
+        said = _said_of_pbs() if pbs else _said_of_slurm(workload)
+        site = site_of(policy)
+        return workload, policy, (*(() if site is None else assumptions(site)), said)
 
 
 def _of_scheduler(policy: Policy, scheduler: str | None) -> Policy:
@@ -126,29 +123,15 @@ def _of_scheduler(policy: Policy, scheduler: str | None) -> Policy:
     return policy
 
 
-def _pbs(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
-    """Give PBS with its defaults on one host, and sentences that say so."""
-    if workload.machine is not None:
-        raise InputError(
-            "--machine: its nodes are no hosts of PBS: give --site, or --scheduler policy"
-        )
-    pool = PbsHost("pool", {"ncpus": workload.machine_processors})
-    site = PbsSite((pool,), (PbsQueue("workq"),))
+def _said_of_pbs() -> str:
     left_out = "queues, job_sort_formula, fair share, limits and hosts"
-    said = f"These are PBS's defaults, and the processors are one host. {_left_out(left_out)}"
-    return Policy(backfill=Pbs(site)), (*assumptions(site), said)
+    return f"These are PBS's defaults, and the processors are one host. {_left_out(left_out)}"
 
 
-def _slurm(workload: Workload) -> tuple[Policy, tuple[str, ...]]:
-    """Give Slurm with its defaults on the log's machine, and sentences that say so."""
-    machine = workload.machine
-    if isinstance(machine, BgpMachine):
-        return Policy(), ()  # the mock says that it runs no Blue Gene
-    site = SlurmSite(machine or Machine.flat(workload.machine_processors))
-    pool, nodes = ("", "") if machine else (", and the processors are one pool", ", nodes")
+def _said_of_slurm(workload: Workload) -> str:
+    pool, nodes = ("", "") if workload.machine else (", and the processors are one pool", ", nodes")
     left_out = f"partitions{nodes}, priorities, fair share and limits"
-    said = f"These are Slurm's defaults{pool}. {_left_out(left_out)}"
-    return Policy(backfill=Slurm(site)), (*assumptions(site), said)
+    return f"These are Slurm's defaults{pool}. {_left_out(left_out)}"
 
 
 def _left_out(what: str) -> str:

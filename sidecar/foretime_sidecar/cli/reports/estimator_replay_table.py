@@ -28,11 +28,10 @@ def replay_json(stored: StoredWorkload, found: Sequence[Replayed], used: str) ->
 
 def replay_heading(stored: StoredWorkload, weeks: int, settings: Settings) -> str:
     """Say what was replayed, and by which scheduler."""
-    forecast = settings.forecast
-    order = "fcfs" if forecast.order == "priority" else forecast.order
+    scheduler = "PBS" if settings.hook.mechanism == "pbs-soft-walltime" else "Slurm"
     return (
         f"{len(stored.workload):,} jobs of {weeks} weeks on {stored.workload.machine_processors:,} "
-        f"processors, order {order}, backfilling {forecast.backfill}, {settings.hook.mechanism}; "
+        f"processors, under {scheduler}'s defaults, {settings.hook.mechanism}; "
         "changes against the requested times"
     )
 

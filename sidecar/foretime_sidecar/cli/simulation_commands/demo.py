@@ -11,9 +11,6 @@ from typing import Annotated
 import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
-from foretime_sim.policies.families import family_named
-from foretime_sim.policies.order import Order, OrderName
-from foretime_sim.policies.policy import Policy
 
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.workload_options import (
@@ -23,18 +20,15 @@ from foretime_sidecar.cli.options.workload_options import (
 )
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.replays.demonstration import Demonstration
-from foretime_sidecar.settings.settings import ForwardBackfill
 from foretime_sidecar.settings.settings_file import to_toml
 
-_LOOK_EVERY_S = 1800
+_LOOK_EVERY_S = 7200  # a look runs the queue forward many times, for seconds
 _GENERATED_LOAD = 0.9
 
 
 def demo(
     log: OptionalLogArgument = None,
     processors: ProcessorsOption = None,
-    order: Annotated[OrderName, typer.Option(help="Queue order.")] = "fcfs",
-    backfill: Annotated[ForwardBackfill, typer.Option(help="Backfilling.")] = "easy",
     days: Annotated[
         int, typer.Option(min=0, help="Days that the daemon has looked on before it answers.")
     ] = 2,
@@ -50,16 +44,15 @@ def demo(
 ) -> None:
     """Try `foretime wait` and the page without a scheduler: on a mock Slurm that lives a log.
 
-    A busy moment of the log (a generated workload, if none is given) is now; its later jobs come as
-    the log has them. Nothing is written but into a temporary folder. It ends on Ctrl-C,
-    within seconds: exit code 0 once it answers, 130 before.
+    It schedules as Slurm does by default. A busy moment of the log (a generated workload, if none
+    is given) is now; its later jobs come as the log has them. Nothing is written but into a
+    temporary folder. It ends on Ctrl-C, within seconds: exit code 0 once it answers, 130 before.
 
     Example: [bold]foretime demo KTH-SP2-1996-2.1-cln.swf.gz[/bold]
     """
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
     if socket_path is None:
         _check_port(port)
-    policy = Policy(order=Order(order), backfill=family_named(backfill))
     options = WorkloadOptions(
         log=log,
         generate=None if log is not None else "lublin2003",
@@ -73,7 +66,7 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="foretime-demo-") as name:
         folder = Path(name)
         listen = f"127.0.0.1:{port}" if socket_path is None else f"unix:{socket_path.absolute()}"
-        shown = Demonstration(workload, policy, folder, listen, days)
+        shown = Demonstration(workload, folder, listen, days)
         settings = folder / "foretime.toml"
         settings.write_text(to_toml(shown.settings), encoding="utf-8")
         typer.echo(f"First the daemon looks on for the {days} days before.", err=True)
