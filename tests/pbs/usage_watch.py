@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from pathlib import Path
 from typing import Self
 
+from foretime_sidecar.clients.pbs.usage_file import read_usage_file
+
 _EVERY_S = 0.1
-_HEADER = 32  # a tag, a version, and when usage was last decayed
-_ENTITY = struct.Struct("50s6xd")
 
 
 class UsageWatch:
@@ -44,15 +43,8 @@ class UsageWatch:
     def _watch(self) -> None:
         last: dict[str, float] = {}
         while not self._done.wait(_EVERY_S):
-            used = usage_of(self._path.read_bytes()) if self._path.exists() else {}
+            used = read_usage_file(self._path)
             # It is emptied before it is written.
             if used != last and len(used) >= len(last):
                 self.seen.append((round(time.time(), 1), used))
                 last = used
-
-
-def usage_of(content: bytes) -> dict[str, float]:
-    """Read the file (``write_usage`` of fairshare.cpp); who has used nothing is not in it."""
-    whole = (len(content) - _HEADER) // _ENTITY.size * _ENTITY.size
-    entities = _ENTITY.iter_unpack(content[_HEADER : _HEADER + whole]) if whole > 0 else ()
-    return {name.split(b"\0")[0].decode(): used for name, used in entities}

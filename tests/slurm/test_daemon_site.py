@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import RefusedError, ask
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import to_toml
@@ -66,12 +66,20 @@ def daemon(
 
 
 def answered(daemon: Daemon, path: str, until: Callable[[Any], object], **values: str) -> Any:
-    """Ask until the answer is the one that is waited for; gives the last."""
+    """Ask until the answer is the one that is waited for; gives the last.
+
+    While Slurm is reconfigured, its nodes may be unknown for a moment, and no question is answered.
+    """
     deadline = time.monotonic() + WAITS_S
     while True:
-        answer = ask(daemon.address, path, values)
-        if until(answer) or time.monotonic() > deadline:
-            return answer
+        try:
+            answer = ask(daemon.address, path, values)
+        except RefusedError as refused:
+            if "no node of a partition" not in str(refused) or time.monotonic() > deadline:
+                raise
+        else:
+            if until(answer) or time.monotonic() > deadline:
+                return answer
         time.sleep(0.5)
 
 

@@ -15,7 +15,7 @@ from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.clients.array_indices import index_ranges
-from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
+from foretime_sidecar.clients.cluster import AskedChunks, AskedNodes, Cluster, HeldNode
 
 # A job without a limit plans for ever; a year is longer than any real plan.
 UNLIMITED_S = 365 * 24 * 3600
@@ -190,6 +190,8 @@ class QueuedJob:
     asked, has_nodes
         What it asks of nodes, and what it has of each if it runs; ``None`` and nothing where the
         client does not tell.
+    chunks
+        What a job of PBS asks of hosts; ``None`` where that is not told.
     nice, licenses
         As it was submitted: what Slurm takes off its priority; names with counts.
     ages_since
@@ -229,6 +231,7 @@ class QueuedJob:
     array_limit: int | None = None
     asked: AskedNodes | None = None
     has_nodes: tuple[HeldNode, ...] = ()
+    chunks: AskedChunks | None = None
     nice: int = 0
     licenses: str = ""
     ages_since: int | None = None
@@ -262,10 +265,13 @@ class Queue:
         Processors of nodes that are up, allocated or idle.
     jobs
         Running, suspended and pending jobs.
+    away
+        On PBS: names of vnodes that take no jobs now.
     """
 
     processors: int
     jobs: tuple[QueuedJob, ...]
+    away: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from foretime_sim.workloads.node_request import ChunkPlace, HostChunk
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
@@ -127,6 +129,30 @@ class AskedNodes:
     required: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     exclusive: bool = False
+    not_modelled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedChunks:
+    """What a job of PBS asks of hosts, and by what its place in the queue may be worked out.
+
+    Attributes
+    ----------
+    chunks, place, exclusive
+        Its select and place.
+    priority
+        ``qsub -p``.
+    project
+        As PBS counts it, such as "_pbs_project_default"; "" if it is not told.
+    not_modelled
+        What else it asks for, in qsub's words.
+    """
+
+    chunks: tuple[HostChunk, ...]
+    place: ChunkPlace = "free"
+    exclusive: bool = False
+    priority: int = 0
+    project: str = ""
     not_modelled: tuple[str, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """The forecaster that the daemon serves: the best of several of late, calibrated, never silent.
 
-The queue is run forward as the site's own Slurm schedules, where that is known, and by the
+The queue is run forward as the site's own Slurm or PBS schedules, where that is known, and by the
 settings' policy. Beside that stand what waits have been lately (QBETS), what can be learned of them
 if the extra ``learn`` is installed, and, before there is anything else, how long the work before a
 job lasts. The daemon learns whose word has come true.
@@ -14,6 +14,7 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.calibration import CalibratedForecaster
@@ -39,12 +40,15 @@ class Basis:
         Whether the queue was run forward by the settings' policy, so that it matters what is
         assumed of the scheduler.
     site
-        The site as whose Slurm it was run forward; ``None``: it was not.
+        The site as whose scheduler it was run forward; ``None``: it was not.
+    leaves_out
+        What of the queue that did not know, in words.
     """
 
     texts: tuple[str, ...]
     runs_queue: bool
-    site: SlurmSite | None = None
+    site: SlurmSite | PbsSite | None = None
+    leaves_out: tuple[str, ...] = ()
 
 
 _WORDS = {
@@ -113,9 +117,10 @@ class CalibratedBest:
         """Say what the last forecasts stand on, which were of a queue of so many jobs."""
         spoke = self._best.spoke or (self._best.ranked[0].name,)  # nobody waits: what ifs
         runs_queue = self._ladder.name in spoke
-        site = None
+        site: SlurmSite | PbsSite | None = None
+        leaves_out: tuple[str, ...] = ()
         if self._site_runs is not None and self._site_runs.name in spoke:
-            site = self._site_runs.ran
+            site, leaves_out = self._site_runs.ran, self._site_runs.leaves_out
         texts = list(dict.fromkeys(self._words(name, jobs) for name in spoke))
         if not self._ladder.samples(jobs):
             texts.append(
@@ -124,7 +129,7 @@ class CalibratedBest:
             )
         elif not runs_queue and site is None:
             texts.append("of late that has come truer here than running the queue forward")
-        return Basis(tuple(texts), runs_queue, site)
+        return Basis(tuple(texts), runs_queue, site, leaves_out)
 
     def _words(self, name: str, jobs: int) -> str:
         runs = self._site_runs

@@ -1,29 +1,24 @@
-"""The queue run forward as the site's own Slurm schedules, where that is known and quick enough."""
+"""The queue run forward as the site's own scheduler does, where that is known and quick enough."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.forward import start_times_of
-from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.engine.told_jobs import ToldJob
-from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.advance_reservations import node_reservations
-from foretime_sim.policies.order import Order
-from foretime_sim.policies.policy import Correction, Policy
-from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
+from foretime_sidecar.forecasts.pbs_moment import under_pbs
+from foretime_sidecar.forecasts.slurm_moment import under_slurm
 from foretime_sidecar.queue.time_bound import TimeBound, TooLongError
 
 logger = logging.getLogger("foretime")
@@ -39,8 +34,13 @@ class SiteKnowledge(Protocol):
     """Who knows the site; `foretime_sidecar.site_import.kept_site.KeptSite`."""
 
     @property
-    def site(self) -> SlurmSite | None:
+    def site(self) -> SlurmSite | PbsSite | None:
         """As it is known now; ``None``: it is not, or can't be simulated."""
+        ...
+
+    @property
+    def read_at(self) -> int | None:
+        """When that was so, epoch seconds; ``None``: at any time."""
         ...
 
     def note_runs(self, why_not: str) -> None:
@@ -70,15 +70,18 @@ class SiteRuns:
         As of `ForecastLadder`.
     ran
         The site by which the last forecast of the queue was made; ``None``: there was none.
+    leaves_out
+        What of the queue that forecast did not know, in words.
     """
 
-    name = "slurm"
+    name = "site"
     oracle = False
 
     def __init__(
         self, known: SiteKnowledge, most_jobs: int, models: SampleModels, most_s: float = MOST_S
     ) -> None:
-        self.ran: SlurmSite | None = None
+        self.ran: SlurmSite | PbsSite | None = None
+        self.leaves_out: tuple[str, ...] = ()
         self._known = known
         self._ladder = ForecastLadder(most_jobs, models, NOW_S, knows_limits=True)
         self._bound = TimeBound(most_s)
@@ -106,11 +109,11 @@ class SiteRuns:
             return WaitForecasts.none(len(moment.asked))
         why_not, answer = "", WaitForecasts.none(len(moment.asked))
         try:
-            by_site = as_site(moment, site)
+            by_site, leaves_out = as_site(moment, site, self._known.read_at)
             why_not = self._why_too_slow(by_site)
             if not why_not:
                 answer = self._ladder.forecast(by_site)
-                self.ran = site
+                self.ran, self.leaves_out = site, leaves_out
         except Exception as error:  # noqa: BLE001 - a model's mistake must not cost all forecasts
             why_not = f"{error}" if isinstance(error, InputError) else repr(error)
         self._note(why_not)
@@ -121,7 +124,7 @@ class SiteRuns:
         if self.ran is None:
             return WaitForecasts.none(len(moment.asked))
         try:
-            by_site = as_site(moment, self.ran)
+            by_site, _ = as_site(moment, self.ran, self._known.read_at)
             return self._ladder.consider(by_site)
         except Exception as error:  # noqa: BLE001 - as above
             self._note(f"a job that is not in the queue: {error}")
@@ -169,66 +172,25 @@ class SiteRuns:
         """Learn nothing: the models have a teacher."""
 
 
-def as_site(moment: Moment, site: SlurmSite) -> Moment:
-    """Give a moment under the site's Slurm, with its priorities, fair share and limits.
+def as_site(
+    moment: Moment, site: SlurmSite | PbsSite, read_at: int | None = None
+) -> tuple[Moment, tuple[str, ...]]:
+    """Give a moment under the site's own scheduler, and what of the queue that does not know.
 
-    The queue has the order that Slurm has it in now, and changes it as the site's rules say. Where
-    the settings name another order, or nobody tells whose the jobs are, it is that of submissions.
+    Parameters
+    ----------
+    moment
+        As the scheduler tells of it.
+    site
+        How the scheduler is set up.
+    read_at
+        When that was so, epoch seconds; ``None``: now.
 
     Raises
     ------
     InputError
-        If the nodes are not known.
+        If nodes, or what jobs ask of them, are not known.
     """
-    snapshot = moment.snapshot
-    if snapshot.machine is None:
-        raise InputError("which nodes and partitions there are is not known")
-    correction = moment.policy.correction
-    if correction is not Correction.SLURM:
-        correction = Correction.REQUESTED
-    site = on_machine(site, snapshot, snapshot.machine)
-    policy = Policy(backfill=Slurm(site), correction=correction)
-    told = None
-    if moment.policy.order is Order.PRIORITY and snapshot.told is not None:
-        told = tuple(_known_to(site, job) for job in snapshot.told)
-    snapshot = replace(snapshot, machine=site.machine, told=told)
-    return replace(moment, snapshot=snapshot, policy=policy, since=moment.waits_from())
-
-
-def _known_to(site: SlurmSite, job: ToldJob) -> ToldJob:
-    """Leave out what the site does not know, which may have come since it was read."""
-    said = job.said
-    names = [word.partition(":")[0] for word in (said.licenses or "").split(",")]
-    return replace(
-        job,
-        reservation=job.reservation if job.reservation in _names(site) else None,
-        said=replace(
-            said,
-            qos=said.qos if said.qos in site.qos else None,
-            licenses=said.licenses if set(names) <= set(site.licenses) else None,
-        ),
-    )
-
-
-def _names(site: SlurmSite) -> set[str]:
-    return {each.name for each in site.reservations}
-
-
-def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
-    """Give a site with the nodes, partitions and reservations that there are now.
-
-    Those partitions are on the machine that start jobs, whatever state the site had them in.
-    """
-    there = {part.name for part in machine.slurm_partitions}
-    known = {part.name: part.max_nodes_in_use for part in site.machine.slurm_partitions}
-    parts = tuple(
-        replace(part, max_nodes_in_use=known.get(part.name)) for part in machine.slurm_partitions
-    )
-    return replace(
-        site,
-        machine=replace(machine, slurm_partitions=parts),
-        rules={
-            name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
-        },
-        reservations=node_reservations(snapshot.reservations),
-    )
+    if isinstance(site, PbsSite):
+        return under_pbs(moment, site, read_at)
+    return under_slurm(moment, site), ()

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.queue_places import places
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 
@@ -33,7 +34,7 @@ from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, 
 from foretime_sidecar.queue.queue_events import Event, PastEvents, QueueEvents
 from foretime_sidecar.queue.queue_snapshot import LeftOut, as_submitted
 from foretime_sidecar.settings.settings import ForecastSettings, Settings
-from foretime_sidecar.site_import.kept_site import release_of
+from foretime_sidecar.site_import.kept_site import schedules_as
 from foretime_sidecar.store.model_states import ModelStates
 from foretime_sidecar.store.store import Store
 
@@ -395,17 +396,17 @@ class WaitForecasting:
         basis = self._forecaster.basis(len(moment.taken.snapshot))
         assumptions = basis.texts
         if basis.runs_queue or basis.site is not None:
+            not_modelled = moment.taken.not_modelled
             if basis.site is not None:
-                how = (
-                    f"the queue goes on as this site's Slurm {release_of(basis.site)} schedules, "
-                    "by its priorities and limits"
-                )
+                how = f"the queue goes on as {schedules_as(basis.site)}"
+                if isinstance(basis.site, PbsSite):  # the moment's is a flat pool
+                    not_modelled = basis.leaves_out
             else:
                 how = (
                     f"the queue's order is {self._settings.order}, backfilling "
                     f"{self._settings.backfill}"
                 )
-            assumptions = (how, *assumptions, *moment.taken.not_modelled)
+            assumptions = (how, *assumptions, *not_modelled)
         return Board(
             moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
         )
@@ -475,9 +476,11 @@ class WaitForecasting:
         Raises
         ------
         InputError
-            If the machine is too small for the job.
+            If the machine is too small for the job, or no node takes jobs.
         """
         moment = board.moment
+        if moment.taken.closed:
+            raise InputError(f"{moment.taken.closed}; ask again when one does")
         processors = moment.taken.snapshot.machine_processors
         if job.request.processors > processors:
             raise InputError(

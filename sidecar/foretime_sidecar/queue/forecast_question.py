@@ -10,13 +10,15 @@ import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.told_jobs import ToldJob
+from foretime_sim.engine.told_pbs_jobs import ToldPbsJob
+from foretime_sim.logs.pbs_records import NO_PROJECT
 from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
-from foretime_sidecar.clients.cluster import AskedNodes, Cluster, ClusterPartition
+from foretime_sidecar.clients.cluster import AskedChunks, AskedNodes, Cluster, ClusterPartition
 from foretime_sidecar.queue.live_machine import LiveMachine
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings.settings import ForecastSettings
@@ -69,12 +71,15 @@ class NewJob:
         When it could first start, epoch seconds; ``None``: at once.
     asked
         What it would ask of nodes; ``None``: its processors as tasks.
+    chunks
+        On PBS, what it would ask of hosts; ``None``: its processors, each on any.
     """
 
     request: JobRequest
     planned_s: int | None = None
     eligible_time: int | None = None
     asked: AskedNodes | None = None
+    chunks: AskedChunks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class QueueMoment:
             soft_limit=look.soft_limit,
             reservations=look.reservations,
             knows_limits=knows_limits,
+            of_pbs=look.correction is Correction.PBS,
         )
         correction = look.correction if look.soft_limit else Correction.REQUESTED
         policy = Policy(Order(settings.order), family_named(settings.backfill), correction)
@@ -185,12 +191,24 @@ class QueueMoment:
         if self.look.cluster is not None and live is not None and job.request.queue:
             _check_partitions(job.request.queue, self.look.cluster, live)
         submit_time = max(job.eligible_time or snapshot.now, snapshot.now)
-        told = ToldJob(
-            job.request.user,
-            job.request.project,
-            ages_since=submit_time,
-            priority=self._own_priority(job.request),
-        )
+        told: ToldJob | ToldPbsJob
+        if self.look.correction is Correction.PBS:
+            asked = job.chunks or AskedChunks(())
+            told = ToldPbsJob(
+                job.request.user,
+                job.request.project or NO_PROJECT,
+                job.request.queue,
+                asked.chunks,
+                asked.place,
+                asked.exclusive,
+            )
+        else:
+            told = ToldJob(
+                job.request.user,
+                job.request.project,
+                ages_since=submit_time,
+                priority=self._own_priority(job.request),
+            )
         added = snapshot.with_job(
             job.request.processors,
             job.request.requested_time,

@@ -17,11 +17,13 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.node_snapshot import NodeRequests
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.told_jobs import ToldJob
-from foretime_sim.workloads.node_request import JobResources, Request, fit_request
+from foretime_sim.engine.told_pbs_jobs import ToldPbsJob
+from foretime_sim.logs.pbs_records import NO_PROJECT
+from foretime_sim.workloads.node_request import HostChunk, JobResources, Request, fit_request
 from foretime_sim.workloads.site_jobs import SiteJob
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
-from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.clients.cluster import AskedChunks, Cluster
 from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.queue.job_columns import JobColumns, why_not_released
 from foretime_sidecar.queue.live_machine import LiveMachine
@@ -33,6 +35,7 @@ ON_NODES = (
     "nobody is preempted",
 )
 NO_FAILURES = "jobs that others wait for are taken to succeed"
+_MIB = 2**20
 _UNAVAILABLE = ("ReqNodeNotAvail", "Partition", "BadConstraints", "NodeDown")
 
 
@@ -70,6 +73,8 @@ class QueueSnapshot:
         What of the site the snapshot does not know, in words.
     live
         The machine of nodes, for what a new job asks of it; ``None`` on a flat pool.
+    closed
+        Why no job can start on any node now, in words; empty where some can.
     """
 
     snapshot: Snapshot
@@ -78,6 +83,7 @@ class QueueSnapshot:
     left_out: tuple[LeftOut, ...]
     not_modelled: tuple[str, ...]
     live: LiveMachine | None = None
+    closed: str = ""
 
     def left_out_by_reason(self) -> Mapping[str, int]:
         """Count the jobs that don't take part, tasks of arrays one by one, by why."""
@@ -95,6 +101,7 @@ def snapshot_of(
     soft_limit: bool = False,
     reservations: Sequence[Reservation] = (),
     knows_limits: bool = False,
+    of_pbs: bool = False,
 ) -> QueueSnapshot:
     """Take a queue as the beginning of forward runs.
 
@@ -113,6 +120,8 @@ def snapshot_of(
         Of nodes, current and to come; on a flat pool they are not looked at.
     knows_limits
         Whether jobs that a limit keeps waiting are taken along, for who knows the limits.
+    of_pbs
+        Whether the scheduler is PBS, which tells other things of jobs.
     """
     live = None
     if machine is not None:
@@ -122,7 +131,7 @@ def snapshot_of(
         except InputError as error:
             pending = [LeftOut(job, str(error)) for job in queue.jobs]
             nothing = snapshot_of(Queue(0, ()), taken_at=taken_at)
-            return replace(nothing, left_out=tuple(pending))
+            return replace(nothing, left_out=tuple(pending), closed=str(error))
     sorted_out = _SortedOut.of(queue, live, knows_limits=knows_limits and live is not None)
     running = sorted(sorted_out.running, key=lambda job: _start_time(job, taken_at))
     pending_jobs = sorted_out.pending
@@ -146,7 +155,8 @@ def snapshot_of(
         () if live is None else live.reservations,
         machine=None if live is None else live.machine,
         limits=columns.array_limits(),
-        told=None if live is None else tuple(map(told_of, (*running, *each_task))),
+        told=_told(live, (*running, *each_task), of_pbs=of_pbs),
+        away=queue.away,
     )
     submitted = {id(job): as_submitted(job) for job in (*running, *pending_jobs)}
     return QueueSnapshot(
@@ -173,6 +183,34 @@ def told_of(job: QueuedJob) -> ToldJob:
         job.priority or None,
         at_limit=_at_limit(job),
     )
+
+
+def told_of_pbs(job: QueuedJob) -> ToldPbsJob:
+    """Give what PBS tells of a job besides its times."""
+    request, asked = job.request, job.chunks or AskedChunks(())
+    return ToldPbsJob(
+        request.user,
+        asked.project or request.project or NO_PROJECT,
+        request.queue,
+        asked.chunks,
+        asked.place,
+        asked.exclusive,
+        asked.priority,
+        tuple(
+            (has.name, HostChunk(1, has.cpus, has.memory_mib * _MIB, has.gpus))
+            for has in job.has_nodes
+        ),
+        reserved=job.reservation is not None,
+        not_modelled=asked.not_modelled,
+    )
+
+
+def _told(
+    live: LiveMachine | None, jobs: Iterable[QueuedJob], *, of_pbs: bool
+) -> tuple[ToldJob, ...] | tuple[ToldPbsJob, ...] | None:
+    if of_pbs:
+        return tuple(map(told_of_pbs, jobs))
+    return None if live is None else tuple(map(told_of, jobs))
 
 
 @dataclass(frozen=True, slots=True)

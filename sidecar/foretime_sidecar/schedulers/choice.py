@@ -10,16 +10,21 @@ from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_sidecar.clients.client import SchedulerClient
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
-from foretime_sidecar.schedulers.pbs import PbsStrategy, pbs_client
+from foretime_sidecar.schedulers.pbs import PbsStrategy, pbs_client, pbs_site
 from foretime_sidecar.schedulers.slurm import SlurmStrategy, slurm_client, slurm_site
 from foretime_sidecar.schedulers.strategy import SchedulerStrategy
 from foretime_sidecar.settings.settings import SchedulerSettings, Settings
-from foretime_sidecar.site_import.kept_site import KeptSite, SiteFile
+from foretime_sidecar.site_import.kept_site import KeptSite
+from foretime_sidecar.site_import.site_sources import LiveSite, SiteFile
 from foretime_sidecar.store.store import Store
 
 _CLIENTS: Mapping[str, Callable[[SchedulerSettings, RequestTime], SchedulerClient]] = {
     "slurm": slurm_client,
     "pbs": pbs_client,
+}
+_SITES: Mapping[str, Callable[[SchedulerSettings], LiveSite]] = {
+    "slurm": slurm_site,
+    "pbs": pbs_site,
 }
 
 
@@ -51,8 +56,10 @@ def kept_site_of(settings: Settings, *, asks: bool = True) -> KeptSite | None:
     own commands may be run.
     """
     scheduler, forecast = settings.scheduler, settings.forecast
-    if scheduler.kind != "slurm" or forecast.run_as != "site":
+    if forecast.run_as != "site":
         return None
     if forecast.site_file:
-        return KeptSite(SiteFile(forecast.site_file), forecast.site_interval_s)
-    return KeptSite(slurm_site(scheduler), forecast.site_interval_s) if asks else None
+        return KeptSite(SiteFile(forecast.site_file, scheduler.kind), forecast.site_interval_s)
+    if not asks:
+        return None
+    return KeptSite(_SITES[scheduler.kind](scheduler), forecast.site_interval_s)

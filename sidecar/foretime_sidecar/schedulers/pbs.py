@@ -22,8 +22,12 @@ from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.safety.soft_walltimes import SoftWalltimes
 from foretime_sidecar.settings.settings import SchedulerSettings
+from foretime_sidecar.site_import.site_sources import LiveSite, live_pbs
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
+
+# Nobody waits for the site: what takes longer is asked again later.
+_SITE_TIMEOUT_S = 30
 
 
 class PbsStrategy:
@@ -109,3 +113,9 @@ def pbs_client(scheduler: SchedulerSettings, request_time: RequestTime) -> PbsCo
         change=change,
         dedicated_time=scheduler.pbs_dedicated_time_file,
     )
+
+
+def pbs_site(scheduler: SchedulerSettings) -> LiveSite:
+    """Give the site of the settings' PBS, of its commands and the files of its scheduler."""
+    timeout_s = min(scheduler.command_timeout_s, _SITE_TIMEOUT_S)
+    return live_pbs(PbsProcesses(scheduler.commands_dir, timeout_s, attempts=1))

@@ -23,7 +23,7 @@ from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, refine
 from foretime_sidecar.safety.slurm_limits import SlurmLimits
 from foretime_sidecar.safety.starvation_guard import StarvationGuard
 from foretime_sidecar.settings.settings import SchedulerSettings, Settings
-from foretime_sidecar.site_import.kept_site import LiveSlurm
+from foretime_sidecar.site_import.site_sources import LiveSite, live_slurm
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
 
@@ -146,7 +146,7 @@ def slurm_client(scheduler: SchedulerSettings, request_time: RequestTime) -> Sch
     return PySlurm(import_pyslurm(), commands, request_time)
 
 
-def slurm_site(scheduler: SchedulerSettings) -> LiveSlurm:
+def slurm_site(scheduler: SchedulerSettings) -> LiveSite:
     """Give the site of the settings' Slurm, asked by its commands whatever the client."""
     timeout_s = min(scheduler.command_timeout_s, _SITE_TIMEOUT_S)
-    return LiveSlurm(BoundedCommands(scheduler.commands_dir, timeout_s, scheduler.cluster))
+    return live_slurm(BoundedCommands(scheduler.commands_dir, timeout_s, scheduler.cluster))

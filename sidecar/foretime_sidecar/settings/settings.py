@@ -472,16 +472,17 @@ class ForecastSettings(Section):
     run_as: Literal["site", "policy"] = Field(
         default="site",
         description=(
-            "site: as this site's own Slurm schedules, which the daemon reads from it "
-            "(docs/site.md); where that can't be read or modelled, and on PBS, as order and "
-            "backfill say. policy: always as these say."
+            "site: as this site's own Slurm or PBS schedules, which the daemon reads from it "
+            "(docs/site.md); where that can't be read or modelled, as order and backfill say. "
+            "policy: always as these say."
         ),
     )
     site_file: str = Field(
         default="",
         description=(
-            "A site.toml that says how Slurm schedules, in the place of what Slurm tells; nodes "
-            "and partitions are always those that Slurm tells. Empty: Slurm is asked."
+            "A site.toml that says how the scheduler is set up, in the place of what it tells. "
+            "Nodes and partitions are always those that Slurm tells; of PBS's hosts those take no "
+            "part that PBS has as down or offline. Empty: the scheduler is asked."
         ),
     )
     site_interval_s: int = Field(
@@ -489,7 +490,7 @@ class ForecastSettings(Section):
         ge=60,
         description=(
             "Pause between two readings of the site; it is read sooner once the daemon sees that "
-            "Slurm was configured anew."
+            "the scheduler was configured anew."
         ),
     )
     order: Literal["priority", OrderName] = Field(

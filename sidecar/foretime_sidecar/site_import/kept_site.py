@@ -1,28 +1,23 @@
-"""The site of a live Slurm, kept fresh beside the daemon's polls: read seldom, and never trusted.
+"""The site of a live scheduler, kept fresh beside the daemon's polls: read seldom, never trusted.
 
-It serves forecasts alone. Whatever Slurm's commands do, the last good site stays, polls do not wait
-for it, and what is wrong is said.
+It serves forecasts alone. Whatever the scheduler's commands do, the last good site stays, polls do
+not wait for it, and what is wrong is said.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from foretime_estimators.jobs.errors import ForetimeError, InputError, SchedulerError
-from foretime_sim.engine.native.slurm_core import core_refusals
-from foretime_sim.sites.site_file import read_site
+from foretime_estimators.jobs.errors import ForetimeError
+from foretime_sim.engine.site_refusals import site_refusals
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 
-from foretime_sidecar.clients.slurm.json import configuration_digest, configuration_values
-from foretime_sidecar.site_import.live_output import ask_slurm
-from foretime_sidecar.site_import.saved_output import kind_of
-from foretime_sidecar.site_import.slurm_site import import_site
+from foretime_sidecar.site_import.site_sources import SiteSource
 
 logger = logging.getLogger("foretime")
 
@@ -30,125 +25,9 @@ _AGAIN_S = 60.0
 """Between two readings at least; after failures twice as long each time."""
 _LONGEST_AGAIN_S = 3600.0
 _SHARE = 0.05
-"""Of the time that reading may keep Slurm's daemons busy."""
-_MOST_SAID = 120
+"""Of the time that reading may keep the scheduler's daemons busy."""
 _BUSY_TIMES = 4
-"""So many times the interval a reading is put off while slurmctld is busy."""
-
-
-class SiteSource(Protocol):
-    """Where a site is read.
-
-    Attributes
-    ----------
-    name
-        What it is called: "Slurm", or a file's path.
-    """
-
-    name: str
-
-    def sign(self) -> object:
-        """Give what is another once the site may have changed; takes no time."""
-        ...
-
-    def read(self) -> SlurmSite:
-        """Read it.
-
-        Raises
-        ------
-        ForetimeError
-            If it can't be read.
-        """
-        ...
-
-
-class LiveSlurm:
-    """A `SiteSource`: the Slurm that the daemon looks at.
-
-    Parameters
-    ----------
-    run
-        Runs one of its commands, within bounds, and gives what it prints.
-    """
-
-    name = "Slurm"
-
-    def __init__(self, run: Callable[[Sequence[str]], object]) -> None:
-        self._run = run
-        self.seen: object = None  # of its configuration, at the last look
-
-    def sign(self) -> object:
-        """Give what the last look saw of its configuration."""
-        return self.seen
-
-    def read(self) -> SlurmSite:
-        """Ask it one thing after another; refuses what was changed between two of them."""
-        output = ask_slurm(self._run)
-        for kind, text in output.texts.items():
-            if kind_of(text) != kind:  # an error can come without an exit code
-                said = " ".join(text.split())[:_MOST_SAID]
-                raise SchedulerError(
-                    f"{output.sources[kind]} printed {said!r}, nothing that can be read"
-                )
-        before = configuration_values(output.text("config"))
-        after = configuration_values(str(self._run(["scontrol", "show", "config"])))
-        if configuration_digest(before) != configuration_digest(after):
-            raise SchedulerError("Slurm was configured anew while its site was read")
-        return import_site(output, UTC).site
-
-
-class SiteFile:
-    """A `SiteSource`: a site.toml.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-
-    def sign(self) -> object:
-        """Give when it was written, and its size."""
-        try:
-            stat = Path(self.name).stat()
-        except OSError as error:
-            return error.strerror
-        return stat.st_mtime_ns, stat.st_size
-
-    def read(self) -> SlurmSite:
-        """Read the file; InputError if it is of another scheduler."""
-        site = read_site(self.name)
-        if not isinstance(site, SlurmSite):
-            raise InputError(
-                f"{self.name}: is a site under PBS, and the daemon's scheduler is Slurm: give one"
-                " under Slurm"
-            )
-        return site
-
-
-class GivenSite:
-    """A `SiteSource` that never changes: what a replay's scheduler schedules as.
-
-    Parameters
-    ----------
-    site
-        That site.
-    """
-
-    name = "what is given"
-
-    def __init__(self, site: SlurmSite) -> None:
-        self._site = site
-
-    def sign(self) -> object:
-        """Give nothing that changes."""
-        return None
-
-    def read(self) -> SlurmSite:
-        """Give the site."""
-        return self._site
+"""So many times the interval a reading is put off while the scheduler is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +37,11 @@ class SiteStanding:
     Attributes
     ----------
     source
-        Where it is read: "Slurm", or a file.
+        Where it is read: "Slurm", "PBS", or a file.
     version
         Its release, such as "26.05"; ``None`` before it was read.
-    slurm_partitions
-        How many it has.
+    slurm_partitions, queues
+        How many it has: Slurm the one, PBS the other.
     read_at
         Epoch seconds of the last good reading.
     problem
@@ -174,6 +53,7 @@ class SiteStanding:
     source: str
     version: str | None = None
     slurm_partitions: int = 0
+    queues: int = 0
     read_at: int | None = None
     problem: str = ""
     why_not: str = ""
@@ -213,7 +93,7 @@ class KeptSite:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.site: SlurmSite | None = None
+        self.site: SlurmSite | PbsSite | None = None
         self.failures = 0
         self.last_failure = ""
         self._source = source
@@ -229,9 +109,8 @@ class KeptSite:
         self._pause_s = _AGAIN_S
 
     def looked(self, seen: object, *, busy: bool = False) -> None:
-        """Leave what a look saw of Slurm's configuration, and whether slurmctld is busy."""
-        if isinstance(self._source, LiveSlurm):
-            self._source.seen = seen
+        """Leave what a look saw of the scheduler's configuration, and whether it is busy."""
+        self._source.looked(seen)
         self._busy = busy
 
     def note_runs(self, why_not: str) -> None:
@@ -244,6 +123,11 @@ class KeptSite:
         known = self._standing
         why_not = self._refused or (self._runs_refused if self.site is not None else known.problem)
         return replace(known, why_not=why_not)
+
+    @property
+    def read_at(self) -> int | None:
+        """When `site` was read, epoch seconds; ``None``: it is as given, at any time."""
+        return self._standing.read_at if self._source.changes else None
 
     def refresh(self, *, hurried: bool = False) -> bool:
         """Read the site if that is due; never raises, and never has more to do at once."""
@@ -264,7 +148,7 @@ class KeptSite:
         return False
 
     def save(self) -> None:
-        """Save nothing: Slurm has it."""
+        """Save nothing: the scheduler has it."""
 
     def _is_due(self, now: float, *, changed: bool) -> bool:
         if self._tried_at is None:
@@ -285,23 +169,34 @@ class KeptSite:
         self.last_failure = why
         self._standing = replace(self._standing, problem=why)
 
-    def _take(self, site: SlurmSite) -> None:
+    def _take(self, site: SlurmSite | PbsSite) -> None:
         if self.last_failure:
             logger.warning("the site of %s was read again", self._source.name)
         self.last_failure = ""
-        refused = "; ".join(core_refusals(site))
+        refused = "; ".join(site_refusals(site))
         if refused and refused != self._refused:
             logger.warning("forecasts can't run the queue as this site schedules: %s", refused)
         self._refused = refused
         self.site = None if refused else site
         self._standing = SiteStanding(
             self._source.name,
-            release_of(site),
-            len(site.machine.slurm_partitions),
+            _release_of(site),
+            len(site.machine.slurm_partitions) if isinstance(site, SlurmSite) else 0,
+            len(site.queues) if isinstance(site, PbsSite) else 0,
             int(self._clock()),
         )
 
 
-def release_of(site: SlurmSite) -> str:
+def _release_of(site: SlurmSite | PbsSite) -> str:
     """Give the release of a site as people write it, such as "26.05"."""
+    if isinstance(site, PbsSite):
+        return site.version
     return f"{site.version[0]}.{site.version[1]:02}"
+
+
+def schedules_as(site: SlurmSite | PbsSite) -> str:
+    """Say as whose scheduler a queue goes on, and by what."""
+    if isinstance(site, PbsSite):
+        by = "order, fair share and limits" if site.scheduler.fair_share else "order and limits"
+        return f"this site's PBS {_release_of(site)} schedules, by its {by}"
+    return f"this site's Slurm {_release_of(site)} schedules, by its priorities and limits"

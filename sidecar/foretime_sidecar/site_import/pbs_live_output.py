@@ -11,21 +11,19 @@ from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.pbs.pbs_conf import pbs_conf
 from foretime_sidecar.clients.pbs.qmgr_text import scheduler_attributes
 from foretime_sidecar.clients.pbs.server import NO_HOOK
-from foretime_sidecar.site_import.pbs_output_kinds import says_nothing
+from foretime_sidecar.clients.pbs.usage_file import as_pbsfs, read_usage_file
 from foretime_sidecar.site_import.site_output import PBS, PBS_FILES, SiteOutput
 
 _HOME = "/var/spool/pbs"
 
 
-def ask_pbs(run: Callable[[Sequence[str]], str], commands_dir: str = "") -> SiteOutput:
+def ask_pbs(run: Callable[[Sequence[str]], str]) -> SiteOutput:
     """Ask a live PBS, and read the files of its scheduler.
 
     Parameters
     ----------
     run
         Runs a command and gives what it prints, with times in UTC.
-    commands_dir
-        Folder of PBS's commands; "": the PATH.
 
     Raises
     ------
@@ -48,10 +46,12 @@ def ask_pbs(run: Callable[[Sequence[str]], str], commands_dir: str = "") -> Site
                 ) from None
         except OSError as error:
             raise SchedulerError(
-                f"{path}: can't be read: {error.strerror}; do this as root on the host of pbs_sched"
+                f"{path}: can't be read: {error.strerror}; do this as root on the host of"
+                " pbs_sched, or let the daemon read it (docs/administration.md)"
             ) from error
-    if not says_nothing(output.text("resource_group")):
-        output.add("usage", run([_pbsfs(commands_dir), "-p"]), PBS["usage"])
+    # pbsfs -p reads the same file, and is root's alone.
+    usage = folder / "usage"
+    output.add("usage", as_pbsfs(read_usage_file(usage)), str(usage))
     return output
 
 
@@ -69,12 +69,3 @@ def _sched_priv(output: SiteOutput) -> Path:
     """Say where the files of the default scheduler are."""
     told = scheduler_attributes(output.text("sched")).get("sched_priv")
     return Path(told or f"{pbs_conf('PBS_HOME') or _HOME}/sched_priv")
-
-
-def _pbsfs(commands_dir: str) -> str:
-    """Say where pbsfs is: beside the other commands, or where administrators' commands are."""
-    installed = pbs_conf("PBS_EXEC")
-    folders = [Path(installed) / "sbin"] if installed else []
-    if commands_dir:
-        folders = [Path(commands_dir), Path(commands_dir).parent / "sbin", *folders]
-    return next((str(each / "pbsfs") for each in folders if (each / "pbsfs").exists()), "pbsfs")

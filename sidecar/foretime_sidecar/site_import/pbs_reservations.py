@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs.site import PbsReservation
 
-from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount
 from foretime_sidecar.clients.pbs.json import RESERVATIONS_OVER, reservation_values
-
-_VNODE = re.compile(r"([^:()+]+)((?::[\w.-]+=[^:()+]*)*)")
+from foretime_sidecar.clients.pbs.select import vnodes_of
 
 
 def reservations_of(
@@ -42,7 +39,7 @@ def reservations_of(
             end = _moment(values["reserve_end"], zone)
         except (KeyError, ValueError, OverflowError) as error:
             raise InputError(f"{name}: its times can't be read: {error}") from None
-        has = _hosts(values.get("resv_nodes", ""), name)
+        has = vnodes_of(values.get("resv_nodes", ""), name)
         known = {host: amounts for host, amounts in has.items() if host in hosts}
         if not known or end <= start:
             yield f"Reservation {name} is left out: it has no hosts that are here."
@@ -55,16 +52,3 @@ def _moment(text: str, zone: tzinfo | None) -> int:
         return int(text)
     date = datetime.strptime(text, "%a %b %d %H:%M:%S %Y")  # noqa: DTZ007 - it has none
     return int(date.replace(tzinfo=zone).timestamp())
-
-
-def _hosts(text: str, name: str) -> dict[str, dict[str, int]]:
-    """Read ``(n1:ncpus=3:mem=4gb)+(n1:ncpus=3+n2:ncpus=1)``."""
-    found: dict[str, dict[str, int]] = {}
-    for match in _VNODE.finditer(text):
-        amounts = found.setdefault(match[1].strip(), {})
-        for part in filter(None, match[2].split(":")):
-            resource, _, word = part.partition("=")
-            if is_amount(word):
-                amount = parse_amount(word, f"{name}: {resource}")
-                amounts[resource] = amounts.get(resource, 0) + amount
-    return found

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -78,6 +79,35 @@ void begin_with_pbs(Beginning& beginning, std::shared_ptr<PbsSite> site,
         .nodes.push_back({held(i, 1), held(i, 2), {held(i, 5), held(i, 4), held(i, 3)}});
   }
   pbs.notes = notes;
+}
+
+std::vector<PbsJobFacts> facts_of(Rows rows) {
+  std::vector<PbsJobFacts> facts;
+  facts.reserve(rows.shape(0));
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    facts.push_back({static_cast<std::int32_t>(rows(i, 0)), static_cast<std::int32_t>(rows(i, 1))});
+  }
+  return facts;
+}
+
+// Rows of user and project, one a job; of running jobs whether their hosts are their own, and for
+// how long they have been charged.
+void describe_told(Beginning& beginning, Rows rows, Column exclusive, Column charged) {
+  if (!beginning.pbs) throw std::logic_error("the site comes before its jobs");
+  PbsBeginning& pbs = *beginning.pbs;
+  pbs.facts = facts_of(rows);
+  for (std::size_t i = 0; i < exclusive.shape(0); ++i) {
+    pbs.exclusive.push_back(exclusive(i) != 0);
+    pbs.charged.push_back(charged(i));
+  }
+}
+
+// Whose arrivals may be, and which of these each is.
+void give_pbs_owners(Arrivals& arrivals, Rows rows, Column owner) {
+  arrivals.pbs_owners = facts_of(rows);
+  for (std::size_t i = 0; i < owner.shape(0); ++i) {
+    arrivals.owner_of.push_back(static_cast<std::int32_t>(owner(i)));
+  }
 }
 
 // CPUs, memory, GPUs.
@@ -172,9 +202,13 @@ void register_site(nb::module_& m) {
 
 void register_pbs_beginning(nb::module_& m, nb::class_<Beginning>& beginning) {
   nb::class_<PbsNotes>(m, "PbsNotes");
-  beginning.def("use_pbs", &begin_with_pbs, nb::arg("site"), nb::arg("requests"),
-                nb::arg("request_of"), nb::arg("slurm_partition"), nb::arg("held"),
-                nb::arg("notes").none());
+  beginning
+      .def("use_pbs", &begin_with_pbs, nb::arg("site"), nb::arg("requests"), nb::arg("request_of"),
+           nb::arg("slurm_partition"), nb::arg("held"), nb::arg("notes").none())
+      .def("describe_for_pbs", &describe_told, nb::arg("rows"), nb::arg("exclusive"),
+           nb::arg("charged"));
+  m.def("give_pbs_owners", &give_pbs_owners, nb::arg("arrivals"), nb::arg("rows"),
+        nb::arg("owner"));
   m.def("pbs_notes", &notes_of, nb::arg("engine"), nb::arg("running"), nb::arg("pending"));
 }
 

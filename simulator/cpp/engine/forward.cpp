@@ -158,12 +158,15 @@ std::optional<PbsState> pbs_of(const Beginning& beginning, const std::vector<std
   for (std::size_t i = 0; i < running; ++i) {
     const auto index = static_cast<JobIndex>(i);
     planner.has_already(index, from.running[i].slurm_partition, from.running[i].nodes);
+    if (!from.facts.empty()) planner.describe_running(index, from.facts[i], from.exclusive[i]);
     engine.add_running(beginning.running[i]);
+    if (!from.facts.empty()) planner.is_charged(index, from.charged[i]);
   }
   for (std::size_t at = 0; at < order.size(); ++at) {
     const auto index = static_cast<JobIndex>(running + at);
     planner.set_request(index, from.request_of[order[at]]);
     const std::size_t place = running + order[at];
+    if (!from.facts.empty()) planner.describe_accepted(index, from.facts[place]);
     if (from.notes && place < from.notes->facts.size()) {
       planner.describe(index, from.notes->facts[place]);
     }
@@ -239,7 +242,10 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
     const Arrivals& arrivals = samples.arrivals;
     for (std::size_t i = arrivals.first[sample]; i < arrivals.first[sample + 1]; ++i) {
       const JobIndex arriving = engine.submit(arrivals.jobs[i]);
-      if (!arrivals.owner_of.empty()) {
+      if (!arrivals.owner_of.empty() && prepared.pbs) {
+        engine.pbs_planner().describe(
+            arriving, arrivals.pbs_owners[static_cast<std::size_t>(arrivals.owner_of[i])]);
+      } else if (!arrivals.owner_of.empty()) {
         engine.slurm_planner().controller().describe(
             arriving, arrivals.owners[static_cast<std::size_t>(arrivals.owner_of[i])]);
       }
@@ -252,7 +258,7 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
     engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
   }
   // A limit of the site may never let a job start.
-  if (!engine.finish_awaited() && !prepared.slurm) {
+  if (!engine.finish_awaited() && !prepared.slurm && !prepared.pbs) {
     throw std::logic_error("a forward run left jobs waiting for ever");
   }
   const auto start_of = [&engine](std::size_t index) {

@@ -47,7 +47,12 @@ struct PbsBeginning {
   std::vector<ResourceRequest> requests;
   std::vector<std::int32_t> request_of;      // of each pending job
   std::vector<NodeBeginning::Held> running;  // of each
-  std::optional<PbsNotes> notes;             // none: nothing is known of whose jobs are
+  std::optional<PbsNotes> notes;             // what is known of an engine's PBS
+  // Or of a real one's jobs, by row: whose they are, and of running ones whether their hosts are
+  // their own, and for how many seconds fair share has charged them. Empty: nothing.
+  std::vector<PbsJobFacts> facts;
+  std::vector<bool> exclusive;
+  std::vector<Seconds> charged;
 };
 
 // What every run begins with. Actual runtimes are those of the samples.
@@ -74,8 +79,9 @@ struct Arrivals {
   std::vector<Job> jobs;           // those of the first sample first
   std::vector<std::size_t> first;  // of each sample, and the end; empty if there are no arrivals
   std::vector<std::int32_t> request_of;  // on nodes
-  // Under Slurm: whose they may be, and which of these each is; empty: nobody's.
+  // Under Slurm or PBS: whose they may be, and which of these each is; empty: nobody's.
   std::vector<SlurmJob> owners;
+  std::vector<PbsJobFacts> pbs_owners;
   std::vector<std::int32_t> owner_of;
 };
 

@@ -23,9 +23,7 @@ from foretime_estimators.time_units import LONGEST_S
 from foretime_sim import _core
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
-from foretime_sim.engine.native.node_core import core_group, core_request
-from foretime_sim.engine.native.pbs_core import PbsNames, check_notes, core_pbs_site
-from foretime_sim.engine.native.slurm_core import as_submitted, core_site
+from foretime_sim.engine.native.pbs_core import PbsNames
 from foretime_sim.engine.native.snapshot_columns import (
     NEVER,
     checked_column,
@@ -33,9 +31,11 @@ from foretime_sim.engine.native.snapshot_columns import (
     or_never,
 )
 from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests
+from foretime_sim.engine.nodes_beginning import give_nodes, notes_of, told_of
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes, SlurmNotes
-from foretime_sim.engine.told_jobs import ToldJob, describe_told, own_arrivals
+from foretime_sim.engine.told_jobs import ToldJob, own_arrivals
+from foretime_sim.engine.told_pbs_jobs import ToldPbsJob, own_pbs_arrivals
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.advance_reservations import (
     check_interval,
@@ -69,6 +69,7 @@ __all__ = [
     "SlurmNotes",
     "Snapshot",
     "ToldJob",
+    "ToldPbsJob",
     "forward_runs",
     "start_times_of",
 ]
@@ -107,7 +108,7 @@ class SampledArrivals:
     requests: NodeRequests | None = None
     slurm_partitions: Labels | None = None
     owner: Int64Array | None = None
-    owners: tuple[ToldJob, ...] = ()
+    owners: tuple[ToldJob, ...] | tuple[ToldPbsJob, ...] = ()
 
     def rows(self, chosen: Int64Array) -> SampledArrivals:
         """Give some of the jobs, by row."""
@@ -162,7 +163,7 @@ def forward_runs(
     -------
     Int64Array
         Start times, shape (samples, jobs), seconds; those of running jobs are as given. Under a
-        site's Slurm, a job that a limit never lets start has `NEVER`.
+        site's Slurm or PBS, a job that never starts, as by a limit, has `NEVER`.
 
     Raises
     ------
@@ -258,17 +259,23 @@ def _run(
             f"under {policy.backfill} the snapshot's machine is that of the site: give it"
             " machine=site.machine"
         )
+    names = PbsNames(site) if isinstance(site, PbsSite) else None
     if snapshot.machine is not None:
         if arrivals is not None and arrivals.requests is None:
             arrivals = _placed(snapshot, snapshot.machine, arrivals)
-        give_nodes(beginning, snapshot, None if arrivals is None else arrivals.requests, site)
+        asked = None if arrivals is None else arrivals.requests
+        give_nodes(beginning, snapshot, asked, site, names)
     coming = _core.Arrivals()
     if arrivals is not None:
         coming, order = _arrivals(snapshot, policy, arrivals, len(runtimes))
         # Under an engine's own notes nobody knows the codes of its names.
-        told = snapshot.told is not None and not _notes_of(snapshot, site)
-        if isinstance(site, SlurmSite) and arrivals.owner is not None and told:
-            own_arrivals(coming, site, arrivals.owners, arrivals.owner[order])
+        told = snapshot.told is not None and not notes_of(snapshot, site)
+        if arrivals.owner is not None and told:
+            owner = arrivals.owner[order]
+            if isinstance(site, SlurmSite):
+                own_arrivals(coming, site, told_of(ToldJob, arrivals.owners), owner)
+            elif names is not None:
+                own_pbs_arrivals(coming, names, told_of(ToldPbsJob, arrivals.owners), owner)
     return beginning.run(runtimes, coming, only, threads)
 
 
@@ -413,70 +420,3 @@ def _arrivals(
     order = np.argsort(sample, kind="stable")
     first = np.searchsorted(sample[order], np.arange(samples + 1)).astype(np.int64)
     return _core.Arrivals.of(first, *(values[order] for values in columns)), order
-
-
-def _notes_of(snapshot: Snapshot, site: SlurmSite | PbsSite | None) -> _core.SlurmState | None:
-    """Give what an engine's Slurm has in mind, if it is that of the site."""
-    notes = snapshot.slurm_notes
-    return None if notes is None or notes.site != site else notes.state
-
-
-def _first_partitions(machine: Machine, running: Int64Array, pending: NodeRequests) -> list[str]:
-    """Give the slurm_partition of each running job, and the first that each pending one names."""
-    first = [request.choices[0].slurm_partition for request in pending.distinct]
-    places = [*running.tolist(), *(first[number] for number in pending.number.tolist())]
-    return [machine.slurm_partitions[place].name for place in places]
-
-
-def give_nodes(
-    beginning: _core.Beginning,
-    snapshot: Snapshot,
-    arriving: NodeRequests | None,
-    site: SlurmSite | PbsSite | None = None,
-) -> None:
-    """Give the core the machine, what jobs have of it, and what those that wait or come ask."""
-    machine, running, pending = snapshot.machine, snapshot.running, snapshot.pending
-    held, partition, requests = running.held, running.slurm_partition, pending.requests
-    if machine is None or held is None or partition is None or requests is None:
-        raise InputError("the snapshot has no machine of nodes")
-    asked = (*requests.distinct, *(() if arriving is None else arriving.distinct))
-    if isinstance(site, PbsSite):
-        names = PbsNames(site)
-        check_notes(site, snapshot.pbs_notes)
-        beginning.use_pbs(
-            core_pbs_site(site, snapshot.epoch_of_zero, names),
-            [core_request(request) for request in asked],
-            np.ascontiguousarray(requests.number, dtype=np.int64),
-            partition,
-            held.rows(),
-            snapshot.pbs_notes,
-        )
-        return
-    if site is not None:
-        state = _notes_of(snapshot, site)
-        told = None if state is not None else snapshot.told
-        core = None
-        if state is None:
-            rules = as_submitted(site) if told is None else site
-            core = core_site(rules, snapshot.epoch_of_zero)
-        beginning.use_slurm(
-            core,
-            [core_request(request) for request in asked],
-            np.ascontiguousarray(requests.number, dtype=np.int64),
-            partition,
-            held.rows(),
-            state,
-        )
-        if told is not None:
-            describe_told(beginning, site, told, _first_partitions(machine, partition, requests))
-        return
-    beginning.use_nodes(
-        [core_group(machine, number) for number in range(len(machine.node_groups))],
-        [part.max_nodes_in_use for part in machine.slurm_partitions],
-        [core_request(request) for request in asked],
-    )
-    beginning.add_running_nodes(partition, held.rows())
-    beginning.add_pending_requests(np.ascontiguousarray(requests.number, dtype=np.int64))
-    plans = pending.plans
-    if plans is not None and plans.slurm_partition is not None and plans.held is not None:
-        beginning.add_planned_nodes(plans.slurm_partition, plans.held.rows())

@@ -28,6 +28,7 @@ from foretime_sim.engine.node_snapshot import (
 from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes, SlurmNotes
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.engine.told_jobs import ToldJob
+from foretime_sim.engine.told_pbs_jobs import ToldPbsJob
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
@@ -211,9 +212,11 @@ class Snapshot:
         Under Slurm, taken of an engine: whose the jobs are, priorities and usage, when its loops
         run next, and what they left; ``None``: they look at the queue at once.
     told
-        Under Slurm, of a real queue: what it tells of each job, in the order of columns. Without
-        this and notes, nobody knows whose the jobs are: the queue has the order of submissions, and
-        only partitions have limits.
+        Under Slurm or PBS, of a real queue: what it tells of each job, in the order of columns.
+        Without this and notes, nobody knows whose the jobs are: Slurm's queue has the order of
+        submissions, and only partitions have limits; PBS has no limits by person, or is refused.
+    away
+        Under PBS: names of hosts that take no jobs now.
     pbs_notes
         Under PBS, taken of an engine: whose the jobs are, what fair share has counted, and when the
         last cycle was; ``None``: nothing is known of that.
@@ -254,7 +257,8 @@ class Snapshot:
     limits: tuple[GroupLimit, ...] = ()
     current_order: Order | None = None
     slurm_notes: SlurmNotes | None = None
-    told: tuple[ToldJob, ...] | None = None
+    told: tuple[ToldJob, ...] | tuple[ToldPbsJob, ...] | None = None
+    away: frozenset[str] = frozenset()
     pbs_notes: _core.PbsNotes | None = None
     epoch_of_zero: int = 0
 
@@ -409,7 +413,7 @@ class Snapshot:
         priority: int | None = None,
         resources: JobResources | None = None,
         limits: Sequence[int] = (),
-        told: ToldJob | None = None,
+        told: ToldJob | ToldPbsJob | None = None,
     ) -> Snapshot:
         """Give the snapshot with one more pending job, whose column is the last.
 
@@ -476,7 +480,7 @@ class Snapshot:
         column, bound = len(self), set(limits)
         return replace(
             self,
-            told=None if self.told is None else (*self.told, told or ToldJob(ages_since=submit)),
+            told=None if self.told is None else _with_one(self.told, told, submit),
             limits=tuple(
                 replace(limit, jobs=add(limit.jobs, column)) if number in bound else limit
                 for number, limit in enumerate(self.limits)
@@ -499,6 +503,19 @@ class Snapshot:
             pass_due=True,
             engine_index=None,
         )
+
+
+def _with_one(
+    told: tuple[ToldJob, ...] | tuple[ToldPbsJob, ...],
+    one: ToldJob | ToldPbsJob | None,
+    submit_time: int,
+) -> tuple[ToldJob, ...] | tuple[ToldPbsJob, ...]:
+    """Give what is told of jobs with one more, nobody's if nothing is told of it."""
+    of_pbs = [job for job in told if isinstance(job, ToldPbsJob)]
+    if of_pbs or isinstance(one, ToldPbsJob):
+        return (*of_pbs, one if isinstance(one, ToldPbsJob) else ToldPbsJob())
+    of_slurm = [job for job in told if isinstance(job, ToldJob)]
+    return (*of_slurm, one if isinstance(one, ToldJob) else ToldJob(ages_since=submit_time))
 
 
 class _Rows(NamedTuple):

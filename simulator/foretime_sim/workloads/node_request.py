@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import LONGEST_S
@@ -12,6 +13,27 @@ from foretime_sim.files.near_names import nearest
 from foretime_sim.files.toml_keys import format_time
 from foretime_sim.machines.machine import Machine, Selection
 from foretime_sim.machines.reservations import NodeReservation
+
+
+class HostChunk(NamedTuple):
+    """Chunks of a select statement of PBS that are alike.
+
+    Attributes
+    ----------
+    number
+        How many.
+    cpus, memory_bytes, gpus
+        Of each.
+    """
+
+    number: int
+    cpus: int
+    memory_bytes: int = 0
+    gpus: int = 0
+
+
+ChunkPlace: TypeAlias = Literal["free", "pack", "scatter"]
+"""Where chunks go: on any hosts, all on one, each on another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,9 @@ class Request:
         The slurm_partitions in which it can run, higher tiers first, else as named.
     priority_tier
         The highest of them.
+    chunks, place
+        Under PBS, where that is told: its select statement, which counts in place of tasks and
+        nodes.
     """
 
     tasks: int
@@ -133,6 +158,8 @@ class Request:
     gpus_per_node: int
     choices: tuple[PartitionChoice, ...]
     priority_tier: int
+    chunks: tuple[HostChunk, ...] = ()
+    place: ChunkPlace = "free"
 
     @property
     def cpus(self) -> int:

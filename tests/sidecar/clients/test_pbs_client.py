@@ -17,9 +17,9 @@ from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pbs.json import (
     parse_configuration,
     parse_history,
-    parse_processors,
     parse_queue,
     parse_reservations,
+    parse_vnodes,
 )
 from foretime_sidecar.clients.pbs.json_text import read_json
 from foretime_sim.mocks.pbs.mock_pbs import MockPbs
@@ -192,7 +192,9 @@ def test_the_configuration_is_read_from_qstat(assets: Path) -> None:
 
 def test_only_processors_that_are_up_or_used_count(assets: Path) -> None:
     # Three nodes of 16 are up; on the one that is offline 4 are still used.
-    assert parse_processors((assets / "pbsnodes.json").read_text()) == 3 * 16 + 4
+    processors, away = parse_vnodes((assets / "pbsnodes.json").read_text())
+    assert processors == 3 * 16 + 4
+    assert away == {"n03", "n04"}
 
 
 def test_reservations_are_read_from_pbs_rstat(assets: Path) -> None:

@@ -18,7 +18,8 @@ from foretime_sidecar.daemon.poll_rate import Pause
 from foretime_sidecar.safety.heartbeat import heartbeat_path
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import to_toml
-from foretime_sidecar.site_import.kept_site import KeptSite, SiteFile
+from foretime_sidecar.site_import.kept_site import KeptSite
+from foretime_sidecar.site_import.site_sources import SiteFile
 from foretime_sidecar.web.server import Daemon
 from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.site_file import format_site

@@ -22,12 +22,14 @@ from foretime_sidecar.forecasts import site_runs
 from foretime_sidecar.forecasts.adaptive_forward_runs import ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.forecast_board import Board
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
-from foretime_sidecar.forecasts.site_runs import SiteRuns, as_site
+from foretime_sidecar.forecasts.site_runs import SiteRuns
+from foretime_sidecar.forecasts.slurm_moment import under_slurm
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.engine.forward import start_times_of
 from foretime_sim.engine.queue_places import waiting_now
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.slurm.limits import Association, Limits, Qos
 from foretime_sim.sites.slurm.parameters import SlurmParameters
@@ -76,6 +78,7 @@ class Known:
 
     site: SlurmSite | None
     noted: str = "nothing"
+    read_at: int | None = None
 
     def note_runs(self, why_not: str) -> None:
         self.noted = why_not
@@ -129,12 +132,12 @@ def test_the_order_is_that_of_the_live_priorities() -> None:
     """Who was submitted last goes first, and so does a job that is asked about."""
     jobs = [waiting(str(number), 16, 10 * number) for number in range(2, 12)]
     moment = QueueMoment.of(look(*jobs), ForecastSettings())
-    by_site = as_site(moment.everybody(), SITE)
+    by_site = under_slurm(moment.everybody(), SITE)
     runtimes = np.array([[600, *[60] * 10]])
     starts = start_times_of(by_site.asked, by_site.snapshot, by_site.policy, runtimes)[0]
     assert (np.diff(starts) < 0).all()
     asked = moment.with_job(NewJob(JobRequest("", "bob", None, 16, 600, NOW, "main")))
-    by_site = as_site(asked, SITE)
+    by_site = under_slurm(asked, SITE)
     runtimes = np.array([[600, *[60] * 11]])
     starts = start_times_of(range(1, 12), by_site.snapshot, by_site.policy, runtimes)[0]
     # It has the priority of its user's latest, behind which it comes.
@@ -145,7 +148,7 @@ def test_the_order_is_that_of_the_live_priorities() -> None:
 def test_by_another_order_of_the_settings_the_site_orders_by_submission(order: str) -> None:
     jobs = [waiting(str(number), 16, 10 * number) for number in range(2, 6)]
     settings = ForecastSettings.model_validate({"order": order})
-    by_site = as_site(QueueMoment.of(look(*jobs), settings).everybody(), SITE)
+    by_site = under_slurm(QueueMoment.of(look(*jobs), settings).everybody(), SITE)
     starts = start_times_of(
         by_site.asked, by_site.snapshot, by_site.policy, np.array([[600, *[60] * 4]])
     )[0]
@@ -310,8 +313,9 @@ def test_the_policy_of_the_settings_says_nothing_of_a_job_at_a_limit() -> None:
 def test_what_the_site_does_not_know_of_a_job_is_left_out() -> None:
     odd = replace(SMALL, qos="new", licenses="matlab:2", nice=7)
     moment = QueueMoment.of(look(HEAD, odd), ForecastSettings()).everybody()
-    told = as_site(moment, LIMITED).snapshot.told
+    told = under_slurm(moment, LIMITED).snapshot.told
     assert told is not None
+    assert isinstance(told[2], ToldJob)
     assert (told[2].said.qos, told[2].said.licenses, told[2].said.nice) == (None, None, 7)
     assert (told[2].user, told[2].account, told[2].priority) == ("bob", "physics", 400)
 

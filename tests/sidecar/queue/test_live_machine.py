@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import AskedNodes, Cluster, HeldNode
@@ -18,7 +18,7 @@ from foretime_sidecar.forecasts.forecast_board import JobForecast
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.forecasts.wait_reasons import wait_reason
-from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.forecast_question import Look, NewJob
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.engine.forward import forward_runs
@@ -282,6 +282,19 @@ def test_every_pending_job_has_an_answer_where_everything_is_down() -> None:
     of = answers(running("r1", 8, HeldNode("n1", 8)), pending("1", 1), machine=down)
     assert of["1"].waits is not None
     assert of["1"].assumed == (f"no node of a partition that is up takes jobs now: {UP}",)
+
+
+def test_a_new_job_where_everything_is_down_is_refused_in_words() -> None:
+    down = parse_cluster(NODES, PARTITIONS.replace("State=UP", "State=DOWN"), CONFIG)
+    waits = WaitForecasting(ForecastSettings(), CalibratedBest(20_000))
+    waits.looked(Look(NOW, Queue(0, ()), cluster=down))
+    waits.refresh()
+    assert waits.board is not None
+    with pytest.raises(InputError) as refused:
+        waits.what_if(waits.board, NewJob(JobRequest("", "cat", None, 2, 600, NOW, "main")))
+    assert str(refused.value) == (
+        "no node of a partition that is up takes jobs now; ask again when one does"
+    )
 
 
 def test_each_slurm_partition_has_a_map() -> None:

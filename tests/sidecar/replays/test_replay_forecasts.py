@@ -12,7 +12,7 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.forecasts import production_forecaster
-from foretime_sidecar.forecasts.site_runs import as_site
+from foretime_sidecar.forecasts.slurm_moment import under_slurm
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
@@ -150,10 +150,10 @@ def test_a_site_is_run_forward_as_it_schedules(
         dict(zip(learned["forecasters"], learned[name], strict=True))
         for name in ("judged", "beyond")
     )
-    assert min(judged["slurm"], judged["forward"]) > 10
+    assert min(judged["site"], judged["forward"]) > 10
     # Losses are told beyond those of the first, which is the site.
-    assert choices[-1].ranked[0].name == "slurm"
-    assert beyond["slurm"] == 0
+    assert choices[-1].ranked[0].name == "site"
+    assert beyond["site"] == 0
     assert beyond["forward"] / judged["forward"] > 0.03
     store = Store(tmp_path / "repeat-0" / "foretime.sqlite")
     starts = CLOCK + workload.submit_time + statistics.wait
@@ -204,7 +204,7 @@ def test_looks_at_a_site_give_the_starts_that_come() -> None:
     client = SlurmCommands(slurm.run)
     look = Look(slurm.now, client.queue(), cluster=client.cluster())
     moment = QueueMoment.of(look, ForecastSettings())
-    by_site = as_site(moment.everybody(), SITE)
+    by_site = under_slurm(moment.everybody(), SITE)
     jobs = [int(request.job_id) - 1 for request in moment.requests]
     runtimes = workload.actual_runtime[jobs][None, :]
     assert len(by_site.asked) > 20

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from foretime_estimators.jobs.errors import SchedulerError
-from foretime_sidecar.site_import.kept_site import KeptSite, LiveSlurm, SiteFile
+from foretime_sidecar.site_import.kept_site import KeptSite
 from foretime_sidecar.site_import.saved_output import kind_of
+from foretime_sidecar.site_import.site_sources import SiteFile, live_slurm
 from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite
 from foretime_sim.sites.site_file import format_site
+from foretime_sim.sites.slurm.site import SlurmSite
 
 Command = Callable[[str], str]
 
@@ -41,7 +43,7 @@ class RecordedSlurm:
         self.broken: dict[str, Command] = {}
         self.asked: list[str] = []
         self.now = 1_000.0
-        self.source = LiveSlurm(self.run)
+        self.source = live_slurm(self.run)
         self.kept = KeptSite(self.source, 900, lambda: 5_000 + self.now, lambda: self.now)
 
     def run(self, argv: Sequence[str]) -> str:
@@ -98,10 +100,8 @@ def test_it_is_read_at_the_start_and_then_at_intervals(slurm: RecordedSlurm) -> 
 
 def simulable(slurm: RecordedSlurm) -> None:
     """Take out what a simulation refuses."""
-    config, partitions = slurm.texts["config"], slurm.texts["partitions"]
-    config = re.sub(r"(PreemptMode\s+= )\S+", r"\g<1>OFF", config)
-    slurm.texts["config"] = config.replace(",bf_licenses", "")
-    slurm.texts["partitions"] = partitions.replace("PUsPerNode=14", "PUsPerNode=UNLIMITED")
+    config = slurm.texts["config"]
+    slurm.texts["config"] = re.sub(r"(PreemptMode\s+= )\S+", r"\g<1>OFF", config)
 
 
 def test_what_can_not_be_simulated_is_refused_with_the_reason(
@@ -225,6 +225,7 @@ def test_why_the_queue_is_not_run_so_is_shown(slurm: RecordedSlurm) -> None:
         "source": "Slurm",
         "version": "26.05",
         "slurm_partitions": 4,
+        "queues": 0,
         "read_at": 6_000,
         "age_s": 1_000,
         "problem": "",
@@ -236,7 +237,7 @@ def test_a_file_is_read_again_when_it_is_written(slurm: RecordedSlurm, tmp_path:
     simulable(slurm)
     slurm.after(0)
     site = slurm.kept.site
-    assert site is not None
+    assert isinstance(site, SlurmSite)
     path, now = tmp_path / "site.toml", [0.0]
     path.write_text(format_site(site))
     kept = KeptSite(SiteFile(str(path)), 900, lambda: 5_000, lambda: now[0])
@@ -248,7 +249,7 @@ def test_a_file_is_read_again_when_it_is_written(slurm: RecordedSlurm, tmp_path:
     os.utime(path, ns=(1, 1))
     now[0] = 61
     kept.refresh()
-    assert kept.site is not None
+    assert isinstance(kept.site, SlurmSite)
     assert kept.site.parameters.bf_window == 7 * 86_400
     before = kept.site
     path.write_text("[slurm]\nSchedulerTyp = 1\n")

@@ -133,7 +133,7 @@ def test_a_site_is_read_from_the_words_of_a_server_and_its_files(saved: Path) ->
     assert site.hosts[0].labels == {"host": "n1", "vnode": "n1", "gpu": "True"}
     assert site.hosts[2].priority == 5
     assert site.share_groups == (
-        ShareGroup("staff", "root", 40),
+        ShareGroup("staff", "root", 40, 121.0),
         ShareGroup("alice", "staff", 5, 120.0),
     )
     [(begins, ends)] = site.dedicated_time

@@ -32,7 +32,7 @@ from tests.slurm.runs.recorded_looks import TakenLook, looks_of
 
 _MOST_JOBS = 20_000
 _BOUND = LEVELS.index(0.95)
-WAYS = {"slurm": "the site's runs alone", "forward": "runs by `forecast.backfill` alone"}
+WAYS = {"site": "the site's runs alone", "forward": "runs by `forecast.backfill` alone"}
 """Of those that are tried beside each other, before they are calibrated."""
 LEARNED = 60
 """Jobs at the beginning of a run that are only learned from."""
@@ -45,6 +45,7 @@ class ReadSite:
 
     site: SlurmSite | None = None
     why_not: str = ""
+    read_at: int | None = None
 
     def note_runs(self, why_not: str) -> None:
         """Keep why the queue was not run forward."""

@@ -1,8 +1,9 @@
 """Looks at the queue of a live run as the daemon takes them, recorded for forecasts to be made of.
 
-``python -m tests.slurm.runs.recorded_looks FOLDER SEED`` as root, from the repository's root, makes
-a run of half an hour on a live 26.05 and writes what Slurm's commands answered at each look into
-FOLDER/looks-SEED.jsonl.gz. A run that is recorded is not made again.
+``python -m tests.slurm.runs.recorded_looks FOLDER SEED [JOBS [LOAD]]`` as root, from the
+repository's root, makes a run on a live 26.05 and writes what Slurm's commands answered at each
+look into FOLDER/looks-SEED.jsonl.gz. JOBS (300) come to LOAD (1.2) times what the machine does: 300
+in half an hour, 1,200 at load 1 in two hours. A run that is recorded is not made again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.site_import.kept_site import LiveSlurm
+from foretime_sidecar.site_import.site_sources import live_slurm
 from foretime_sim.sites.slurm.limits import Association, Limits, Qos
 from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.priority import SlurmPriority
@@ -43,8 +44,8 @@ def _of_somebody(job: RunJob, rng: random.Random) -> RunJob:
     return replace(job, tasks=min(job.tasks, 16)) if qos == "high" else job
 
 
-def configuration_of(seed: int, jobs: int = 400) -> RunConfiguration:
-    """Give five users of three accounts under fair share and limits, busier than the machine."""
+def configuration_of(seed: int, jobs: int = 300, load: float = 1.2) -> RunConfiguration:
+    """Give five users of three accounts under fair share and limits."""
     site = SlurmSite(
         TEN_BY_TEN,
         parameters=SlurmParameters(bf_interval=15),
@@ -65,7 +66,7 @@ def configuration_of(seed: int, jobs: int = 400) -> RunConfiguration:
         associations=_associations(),
         enforced=frozenset({"associations", "limits", "qos"}),
     )
-    recipe = JobRecipe(jobs=jobs, load=1.2, adorn=_of_somebody)
+    recipe = JobRecipe(jobs=jobs, load=load, adorn=_of_somebody)
     return RunConfiguration(
         "forecasts",
         "Fair share, ages, QOS and limits: a queue that forecasts are made of.",
@@ -128,7 +129,7 @@ class RecordedLooks(LiveRun):
         site = None
         if at - self._site_at >= SITE_S:
             looked, recorder.answers = recorder.answers, []
-            LiveSlurm(recorder).read()
+            live_slurm(recorder).read()
             site, recorder.answers = recorder.answers, looked
             self._site_at = at
         self._write({"at": at, "answers": recorder.answers, "site": site})
@@ -183,7 +184,8 @@ def looks_of(path: Path) -> tuple[list[TakenLook], list[FinishedRecord]]:
             finished = list(client.finished_since(Cursor())[0])
             continue
         if told["site"] is not None:
-            site = LiveSlurm(_Replies(told["site"])).read()
+            read = live_slurm(_Replies(told["site"])).read()
+            site = read if isinstance(read, SlurmSite) else None
         client = SlurmCommands(_Replies(told["answers"]))
         configuration = client.configuration()
         assert site is not None
@@ -214,7 +216,9 @@ def main(words: list[str]) -> None:
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     release = next(each for each in RELEASES if not each.missing and each.name == "26.05")
-    RecordedLooks(configuration_of(seed, *map(int, words[2:])), release, new).run()
+    jobs = int(words[2]) if len(words) > 2 else 300
+    load = float(words[3]) if len(words) > 3 else 1.2
+    RecordedLooks(configuration_of(seed, jobs, load), release, new).run()
     new.replace(path)
 
 

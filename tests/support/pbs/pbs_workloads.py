@@ -143,6 +143,7 @@ def _share_groups(draw: st.DrawFn) -> tuple[ShareGroup, ...]:
             )
             for at, name in enumerate(people[: draw(st.integers(2, 6))])
         ),
+        *draw(st.sampled_from([(), (ShareGroup("dan", "unknown", usage=77.0),)])),
     )
 
 

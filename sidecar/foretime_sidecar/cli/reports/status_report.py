@@ -136,7 +136,7 @@ def _site(daemon: dict[str, Any] | None) -> list[str]:
     if site["read_at"] is not None:
         said = (
             f"{site['source']}: release {site['version']}, "
-            f"{counted(site['slurm_partitions'], 'partition')}, read "
+            f"{_parts(site)}, read "
             f"{format_duration(site['age_s'])} ago"
         )
     if site["problem"]:
@@ -146,6 +146,13 @@ def _site(daemon: dict[str, Any] | None) -> list[str]:
     elif site["read_at"] is None:
         said += "; forecasts go by the settings"
     return [f"site     {said}"]
+
+
+def _parts(site: dict[str, Any]) -> str:
+    """Count a site's partitions or queues."""
+    if site["queues"]:
+        return counted(site["queues"], "queue")
+    return counted(site["slurm_partitions"], "partition")
 
 
 def _order(answer: dict[str, Any]) -> str:

@@ -148,7 +148,7 @@ def _imported(
                 " leave the option out"
             )
     elif _scheduler_here(scheduler, commands_dir) == "pbs":
-        printed = ask_pbs(PbsProcesses(commands_dir, attempts=2), commands_dir)
+        printed = ask_pbs(PbsProcesses(commands_dir, attempts=2))
         # The commands are run in UTC; the scheduler's files are in the machine's own time.
         zone, files_zone = UTC, None
     else:

@@ -30,9 +30,9 @@ from foretime_sidecar.clients.pbs.job_changes import JobChanger, QalterProcesses
 from foretime_sidecar.clients.pbs.json import (
     parse_configuration,
     parse_history,
-    parse_processors,
     parse_queue,
     parse_reservations,
+    parse_vnodes,
 )
 from foretime_sidecar.clients.pbs.logs import AccountingTail, DecisionTail
 from foretime_sidecar.clients.request_time import RequestTime
@@ -174,7 +174,8 @@ class PbsCommands(SchedulerClient):
                 else job
                 for job in jobs
             )
-        return Queue(parse_processors(self._run(["pbsnodes", "-a", "-F", "json"])), jobs)
+        processors, away = parse_vnodes(self._run(["pbsnodes", "-a", "-F", "json"]))
+        return Queue(processors, jobs, away)
 
     def reservations(self) -> list[Reservation]:
         """Read the reservations and the scheduler's dedicated times, current and to come."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.files.durations import MAX_SECONDS
 from foretime_sim.files.pbs_durations import parse_pbs_duration
@@ -34,8 +34,10 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerConfiguration,
 )
+from foretime_sidecar.clients.cluster import AskedChunks
 from foretime_sidecar.clients.pbs.finished_record import finished_record
 from foretime_sidecar.clients.pbs.json_text import read_json
+from foretime_sidecar.clients.pbs.select import held_vnodes, parse_select
 
 logger = logging.getLogger("foretime")
 
@@ -222,7 +224,26 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
         opted_out=str(_resource(job, "FORETIME", "Variable_List")).lower() == "off",
         reason=_text(job, "comment") or "" if pending else "",
         reservation=_text(job, "queue") if is_reservation_queue(_text(job, "queue")) else None,
+        chunks=_chunks(job),
+        has_nodes=() if pending else held_vnodes(_text(job, "exec_vnode") or "", job_id),
     )
+
+
+def _chunks(job: Json) -> AskedChunks | None:
+    """Say what a job asks of hosts; ``None`` if it can't be read: it is in the queue all the same.
+
+    Only managers are told ``schedselect``, which has defaults; a select of others may lack some.
+    """
+    select = _text(job, "schedselect") or _resource(job, "select")
+    if select is None:
+        return None
+    place, project = _resource(job, "place"), _text(job, "project")
+    try:
+        return parse_select(
+            str(select), str(place or ""), _number(job.get("Priority")) or 0, project or ""
+        )
+    except (InputError, ValueError):
+        return None
 
 
 def _planned_start(job: Json) -> int | None:
@@ -348,25 +369,30 @@ def parse_configuration(text: str) -> SchedulerConfiguration:
     raise SchedulerError("qstat -B named no server; check that pbs_server answers")
 
 
-def parse_processors(text: str) -> int:
-    """Read ``pbsnodes -a -F json``: processors of vnodes that are up, or still run jobs.
+def parse_vnodes(text: str) -> tuple[int, frozenset[str]]:
+    """Read ``pbsnodes -a -F json``: processors that are up or in use, and vnodes that are away.
+
+    These take no jobs now; they may still run some.
 
     Raises
     ------
     SchedulerError
         If it is no reply of pbsnodes.
     """
-    total = 0
+    total, away = 0, set()
     for name, node in read_json(text, "pbsnodes", "nodes")["nodes"].items():
         if not isinstance(node, Mapping):
             continue
         states = {word.strip() for word in str(node.get("state", "")).split(",")}
-        of = "resources_assigned" if states & _UNUSABLE else "resources_available"
+        of = "resources_available"
+        if states & _UNUSABLE:
+            of = "resources_assigned"
+            away.add(name)
         try:
             total += _number(_resource(node, "ncpus", of)) or 0
         except ValueError as error:
             logger.warning("pbsnodes: %s passed over: %s", name, error)
-    return total
+    return total, frozenset(away)
 
 
 _ASSIGNMENT = re.compile(r"\s*([\w.]+)\s*=\s*(.*)", re.ASCII)

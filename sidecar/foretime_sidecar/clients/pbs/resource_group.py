@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs.site import ShareGroup
 
 _FIELDS = 4
+_PBS_OWN = {"TREEROOT", "unknown"}
 _USAGE = re.compile(r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*(-?\d+)\s+Usage:\s*(\d+)")
 
 
@@ -27,7 +29,8 @@ def parse_resource_group(
     text
         The file.
     usage
-        Of `parse_usage`; who is missing has used nothing.
+        Of `parse_usage`. Who is missing has used nothing; a group, what those below it have. Who
+        has no line is below ``unknown``.
 
     Raises
     ------
@@ -48,5 +51,17 @@ def parse_resource_group(
         parent = "root" if parent == "TREEROOT" else parent
         if parent != "root" and parent not in found and parent != "unknown":
             raise InputError(f"{where}: the parent {parent!r} has no line above this one")
-        found[name] = ShareGroup(name, parent, int(shares), (usage or {}).get(name, 1.0))
-    return tuple(found.values())
+        found[name] = ShareGroup(name, parent, int(shares))
+    used = usage or {}
+    for name in sorted(used.keys() - found.keys() - _PBS_OWN):
+        found[name] = ShareGroup(name, "unknown", 1)
+    below: dict[str, list[str]] = {}
+    for group in found.values():
+        below.setdefault(group.parent, []).append(group.name)
+
+    def used_by(name: str) -> float:
+        """Usage of 1 is none: PBS adds up what is more."""
+        parts = (used_by(each) for each in below.get(name, ()))
+        return used.get(name, 1.0 + sum(part for part in parts if part != 1.0))
+
+    return tuple(replace(group, usage=used_by(group.name)) for group in found.values())

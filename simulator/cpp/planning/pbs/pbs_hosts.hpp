@@ -9,8 +9,6 @@
 
 namespace foretime {
 
-enum class PbsPlace : std::uint8_t { kFree, kPack, kScatter };
-
 // A select statement and its place: the same for all jobs that ask for the same.
 struct PbsSelect {
   std::vector<PbsChunk> chunks;

@@ -29,6 +29,12 @@ class PbsPlanner final : public QueuePlanner, public OnNodes {
   const PbsState& state() const { return state_; }
   // Before the job is submitted or added.
   void describe(JobIndex index, PbsJobFacts facts) { make_record(index).facts = facts; }
+  // The same of a job that runs already, before it is added.
+  void describe_running(JobIndex index, PbsJobFacts facts, bool exclusive);
+  // The same of one that waits: it is not refused any more.
+  void describe_accepted(JobIndex index, PbsJobFacts facts);
+  // After a running job was added: fair share has charged what it used in so many seconds.
+  void is_charged(JobIndex index, Seconds known);
   // A job that runs already, and is told of next, has these.
   void has_already(JobIndex index, std::int32_t slurm_partition, const std::vector<NodeRow>& rows);
   PbsNotes notes_of(const std::vector<JobIndex>& running,

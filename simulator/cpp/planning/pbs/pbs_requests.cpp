@@ -13,6 +13,14 @@ PbsSelect select_of(const ResourceRequest& request, bool counts_memory) {
   const PartitionChoice& choice = request.choices.front();
   PbsSelect select;
   select.exclusive = choice.exclusive;
+  if (!request.chunks.empty()) {
+    select.place = request.place;
+    for (PbsChunk chunk : request.chunks) {
+      if (!counts_memory) chunk.each.memory = 0;
+      select.add(chunk);
+    }
+    return select;
+  }
   const auto add = [&](std::int64_t count, std::int64_t tasks, bool of_node) {
     if (count <= 0) return;
     std::int64_t memory = choice.memory_per_task * tasks;

@@ -174,6 +174,24 @@ void PbsPlanner::charge(Seconds now) {
   }
 }
 
+void PbsPlanner::describe_running(JobIndex index, PbsJobFacts facts, bool exclusive) {
+  PbsRecord& record = make_record(index);
+  record.facts = facts;
+  record.exclusive = exclusive;
+}
+
+void PbsPlanner::describe_accepted(JobIndex index, PbsJobFacts facts) {
+  PbsRecord& record = make_record(index);
+  record.facts = facts;
+  record.accepted = true;
+}
+
+void PbsPlanner::is_charged(JobIndex index, Seconds known) {
+  PbsRecord& record = state_.record(index);
+  record.seen = true;
+  record.used = used_by(record, known);
+}
+
 PbsNotes PbsPlanner::notes_of(const std::vector<JobIndex>& running,
                               const std::vector<JobIndex>& pending) const {
   PbsNotes notes{{}, {}, {}, state_.fair_share, state_.last_cycle};

@@ -56,13 +56,6 @@ struct PbsHost {
   std::int32_t pool = 0;
 };
 
-// A chunk of a select statement; memory in bytes.
-struct PbsChunk {
-  std::int64_t count = 0;
-  Resources each;
-  friend bool operator==(const PbsChunk&, const PbsChunk&) = default;
-};
-
 // What somebody has of a host.
 struct PbsShare {
   std::int32_t host = 0;

@@ -39,8 +39,9 @@ struct PbsRecord {
   std::int32_t group = -1;  // of the queue; -1: it does not wait
   bool exclusive = false;   // its hosts are its own
   bool runs = false;
-  bool exiting = false;  // it has ended, but still has its hosts
-  bool refused = false;  // at its submission
+  bool exiting = false;   // it has ended, but still has its hosts
+  bool accepted = false;  // before its submission is told of
+  bool refused = false;   // at its submission
   Seconds start = 0;
   Seconds planned_end = 0;  // once it runs
   PbsPlacement placement;

@@ -124,7 +124,7 @@ void PbsPlanner::find_entity(PbsRecord& job) {
 void PbsPlanner::take_up(JobIndex index, bool is_new) {
   take_times(index);
   PbsRecord& record = state_.record(index);
-  if (is_new && is_refused(record)) {
+  if (is_new && !record.accepted && is_refused(record)) {
     record.refused = true;
     return;
   }

@@ -13,7 +13,7 @@ from foretime_sim.engine.native.node_core import core_request
 from foretime_sim.sites.pbs.formula import FormulaNode, parse_formula
 from foretime_sim.sites.pbs.limits import EntityLimits, PbsLimits
 from foretime_sim.sites.pbs.refusals import check_modelled, order_formula
-from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsServer, PbsSite
+from foretime_sim.sites.pbs.site import PbsQueue, PbsServer, PbsSite
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.node_request import JobResources, Request
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
@@ -146,16 +146,11 @@ def core_pbs_site(site: PbsSite, epoch: int, names: PbsNames) -> _core.PbsSite:
     _add_limits(core, site, names)
     _add_shares(core, site, names)
     core.dedicated_time = [(begin - epoch, end - epoch) for begin, end in site.dedicated_time]
-    numbers = {host.name: number for number, host in enumerate(_able(site))}
+    numbers = {host.name: number for number, host in enumerate(site.able)}
     for each in site.reservations:
         held = [(numbers[name], _room(has)) for name, has in each.hosts.items() if name in numbers]
         core.add_reservation(each.start - epoch, each.end - epoch, held)
     return core
-
-
-def _able(site: PbsSite) -> list[PbsHost]:
-    """Give the hosts that are nodes of the site's machine, in their order."""
-    return [host for host in site.hosts if host.resources.get("ncpus", 0) > 0]
 
 
 def _room(resources: Mapping[str, int]) -> tuple[int, int, int]:
@@ -169,7 +164,7 @@ def _pools(site: PbsSite) -> list[str | None]:
 
 
 def _add_hosts(core: _core.PbsSite, site: PbsSite) -> None:
-    hosts, pools = _able(site), _pools(site)
+    hosts, pools = site.able, _pools(site)
 
     def sort_values(number: int) -> tuple[float, ...]:
         host = hosts[number]
@@ -289,7 +284,7 @@ def _core_limits(
 def _add_shares(core: _core.PbsSite, site: PbsSite, names: PbsNames) -> None:
     settings = site.scheduler
     places = {"root": 0, "unknown": 1}
-    groups = [(-1, 0, 1.0), (0, settings.unknown_shares, 1.0)]
+    groups = [(-1, 0, 1.0), (0, settings.unknown_shares, site.unknown_usage)]
     waiting = list(site.share_groups)
     while waiting:
         group = next(group for group in waiting if group.parent in places)
@@ -393,7 +388,7 @@ def check_resources(resources: JobResources) -> None:
         raise InputError("resources: slurm_partitions: a job of PBS has one queue: name one")
 
 
-def check_notes(site: PbsSite, notes: _core.PbsNotes | None) -> None:
+def check_notes(site: PbsSite, *, known: bool) -> None:
     """Check that it is known of a snapshot whose jobs are, where that decides who starts.
 
     Raises
@@ -401,7 +396,7 @@ def check_notes(site: PbsSite, notes: _core.PbsNotes | None) -> None:
     InputError
         Naming what hangs on it.
     """
-    if notes is not None:
+    if known:
         return
     limits = [each for owner in _owners(site) for each in _all_limits(owner.limits)]
     by_person = any(who.startswith(("u:", "p:")) for each in limits for who in each)
@@ -409,5 +404,5 @@ def check_notes(site: PbsSite, notes: _core.PbsNotes | None) -> None:
         what = "fair share" if site.scheduler.fair_share else "limits of users or projects"
         raise InputError(
             f"the site has {what}, and the snapshot does not say whose its jobs are: take it of an"
-            " engine (Snapshot.of)"
+            " engine (Snapshot.of), or give it what PBS tells of them (told)"
         )

@@ -35,6 +35,7 @@ from foretime_sim.mocks.mock_scheduler import MockScheduler, Phase
 from foretime_sim.mocks.pbs.hook import PbsReply, fatal, refusal
 from foretime_sim.mocks.pbs.pbs_job import PbsJob, PbsSetup, PbsSubmission
 from foretime_sim.mocks.pbs.replies import PbsReplies
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
 
@@ -110,6 +111,12 @@ class MockPbs(MockScheduler[PbsJob]):
         self._accounting = DayLog(setup.accounting_dir, stamps)
         self._server_log = DayLog(setup.server_logs_dir, stamps)
         self._replies = PbsReplies(self)
+
+    @property
+    def vnode(self) -> str:
+        """Name of its one host: that of the site that it schedules as, if there is one."""
+        backfill = self._engine.policy.backfill
+        return backfill.site.able[0].name if isinstance(backfill, Pbs) else "node1"
 
     # The clock ------------------------------------------------------------------------------
 

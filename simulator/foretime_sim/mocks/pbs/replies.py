@@ -12,7 +12,7 @@ from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.files.pbs_durations import format_pbs_duration, parse_pbs_duration
 from foretime_sim.logs.pbs_accounting_writer import SERVER
-from foretime_sim.logs.pbs_records import EXIT_OF_ENDING, array_of
+from foretime_sim.logs.pbs_records import EXIT_OF_ENDING, NO_PROJECT, array_of
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mock_scheduler import Phase
 from foretime_sim.mocks.pbs.pbs_job import PbsJob
@@ -31,6 +31,10 @@ class ServedPbs(Protocol):
     @property
     def processors(self) -> int:
         """Size of the machine."""
+
+    @property
+    def vnode(self) -> str:
+        """Name of its one host."""
 
     @property
     def free_processors(self) -> int:
@@ -82,7 +86,7 @@ class PbsReplies:
                 pbs = self._pbs
                 return self._json("Jobs", self._jobs([*pbs.over(), *pbs.present()]))
             case ["pbsnodes", "-a", "-F", "json"]:
-                return self._json("nodes", {"node1": self._node()})
+                return self._json("nodes", {self._pbs.vnode: self._node()})
             case ["pbs_rstat", "-f"]:
                 return "".join(map(_reservation, self._pbs.reservations))
             case ["qalter", "-l", resources, *names]:
@@ -117,11 +121,11 @@ class PbsReplies:
     def _node(self) -> dict[str, Any]:
         free = self._pbs.free_processors
         return {
-            "Mom": "node1",
+            "Mom": self._pbs.vnode,
             "ntype": "PBS",
             "state": "free" if free else "job-busy",
             "pcpus": self._pbs.processors,
-            "resources_available": {"host": "node1", "ncpus": self._pbs.processors},
+            "resources_available": {"host": self._pbs.vnode, "ncpus": self._pbs.processors},
             "resources_assigned": {"ncpus": self._pbs.processors - free},
             "resv_enable": "True",
         }
@@ -157,7 +161,9 @@ class PbsReplies:
             "qtime": _ctime(job.submit_time),
             "etime": _ctime(job.submit_time),
             "Hold_Types": "n",
-            "project": "_pbs_project_default",
+            "project": job.submission.account or NO_PROJECT,
+            "Priority": 0,
+            "schedselect": f"{job.submission.processors}:ncpus=1",
             "Resource_List": {
                 name: format_pbs_duration(int(value)) if name in _DURATIONS else value
                 for name, value in job.resources.items()
@@ -178,6 +184,8 @@ class PbsReplies:
             }
         if (estimated := job.estimated_soft_walltime(self._pbs.now)) is not None:
             shown["estimated"] = {"soft_walltime": format_pbs_duration(estimated)}
+        if job.phase is Phase.RUNNING:
+            shown["exec_vnode"] = f"({self._pbs.vnode}:ncpus={job.submission.processors})"
         if job.phase is Phase.ENDED:
             shown |= _history(job)
         return shown

@@ -70,6 +70,9 @@ class FairShare:
             entity = _below(parent, Entity(group.name, parent, group.shares, group.usage))
             self.by_name[group.name] = entity
         self._share_out(self.root)
+        self.unknown.usage += sum(
+            child.usage for child in self.unknown.children if child.usage != LEAST_USAGE
+        )
         self.root.usage = max(
             LEAST_USAGE, sum(child.usage for child in self.root.children if child.usage > 1)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from foretime_estimators.jobs.errors import InputError
 
@@ -297,6 +298,11 @@ class PbsSite:
             check_there(f"{where}: parent", parent, groups, "group")
         check_no_circle("resource_group", "parent", parents)
 
+    @classmethod
+    def flat(cls, processors: int) -> Self:
+        """Give a site of one host with so many processors, under PBS's defaults."""
+        return cls((PbsHost("pool", {"ncpus": processors}),), (PbsQueue("workq"),))
+
     def __hash__(self) -> int:
         """Hash what most sites differ in; mappings can't be hashed."""
         return hash((self.version, self.scheduler, tuple(host.name for host in self.hosts)))
@@ -316,6 +322,23 @@ class PbsSite:
         raise InputError(f"there is no execution queue {name!r}{nearest(name, names)}")
 
     @property
+    def unknown_usage(self) -> float:
+        """Give what those below ``unknown`` have used together, 1 where nobody has."""
+        parts = (group.usage for group in self.share_groups if group.parent == "unknown")
+        return 1.0 + sum(used for used in parts if used != 1.0)
+
+    @property
+    def able(self) -> list[PbsHost]:
+        """Give the hosts that are nodes of `machine`, in its order: with CPUs, and with a queue."""
+        owned = {host.queue for host in self.hosts if host.queue is not None}
+        shared = any(queue.name not in owned for queue in self.queues)
+        return [
+            host
+            for host in self.hosts
+            if host.resources.get("ncpus", 0) > 0 and (shared or host.queue is not None)
+        ]
+
+    @property
     def machine(self) -> Machine:
         """Give hosts and queues as the machine of a workload: alike neighbours are a group.
 
@@ -327,12 +350,7 @@ class PbsSite:
             If no host is left, or a name is none for a machine.
         """
         owned = {host.queue for host in self.hosts if host.queue is not None}
-        shared = any(queue.name not in owned for queue in self.queues)
-        able = [
-            host
-            for host in self.hosts
-            if host.resources.get("ncpus", 0) > 0 and (shared or host.queue is not None)
-        ]
+        able = self.able
         if not able:
             raise InputError("[[hosts]]: no queue has a host with ncpus: nothing can run")
         groups: list[NodeGroup] = []

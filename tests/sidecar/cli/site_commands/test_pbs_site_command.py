@@ -12,6 +12,8 @@ import pytest
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.site_file import parse_site, read_site
 
+from tests.support.pbs.usage_files import usage_file
+
 Run = Callable[..., tuple[int, str, str]]
 SERVER = """\
 create queue workq
@@ -75,12 +77,13 @@ def saved(tmp_path: Path, repository: Path) -> Path:
         (folder / name).write_text(text)
         if name in ("sched_config", "resource_group", "dedicated_time"):
             (priv / name).write_text(text)
+    (priv / "usage").write_bytes(usage_file(ann=120.0))
     return folder
 
 
 @pytest.fixture
 def commands(saved: Path, tmp_path: Path) -> Path:
-    """PBS's commands, which print what was saved; pbsfs is where administrators' commands are."""
+    """PBS's commands, which print what was saved."""
     cases = "".join(
         f"*{word}*) cat {saved}/{file};;\n"
         for word, file in {"server": "server", "sched": "sched", "hook": "hooks"}.items()
@@ -89,7 +92,6 @@ def commands(saved: Path, tmp_path: Path) -> Path:
         "bin/qmgr": f'case "$*" in\n{cases}esac\n',
         "bin/pbsnodes": f"cat {saved}/hosts\n",
         "bin/pbs_rstat": f'[ "$TZ" = UTC0 ] && cat {saved}/rstat\n',
-        "sbin/pbsfs": f"cat {saved}/usage\n",
     }
     for name, lines in scripts.items():
         path = tmp_path / "pbs" / name
@@ -164,7 +166,7 @@ def test_a_server_without_hooks_and_shares_is_imported(
     refusal = "*hook*) echo 'qmgr obj= svr=default: hook not found' >&2; exit 1;;"
     (commands / "qmgr").write_text(qmgr.replace("*hook*)", f"{refusal}\n*hooks*)"))
     (tmp_path / "sched_priv/resource_group").write_text("# nobody\n")
-    (commands.parent / "sbin/pbsfs").unlink()
+    (tmp_path / "sched_priv/usage").unlink()
     code, out, err = run("site", "import", "--commands-dir", commands)
     assert code == 0
     assert "Hook" not in err
@@ -216,7 +218,7 @@ def test_show_has_what_the_file_says(run: Run, saved: Path, tmp_path: Path) -> N
         "n01 12 64 262,144",
         "workq default; resources_max={ walltime",
         "max_run=[u:PBS_GENERIC=20]",
-        "staff 40 1 ann 5 120",
+        "staff 40 121 ann 5 120",
         "dedicated time 2030-01-02 10:00:00Z",
         "R0.pbs01 2026-11-23 23:59:00Z",
         "Not modelled:",

@@ -1,0 +1,65 @@
+"""The file in which pbs_sched keeps what everybody has used, for its fair share."""
+
+from __future__ import annotations
+
+import struct
+import time
+from pathlib import Path
+
+from foretime_estimators.jobs.errors import SchedulerError
+
+# write_usage of fairshare.cpp: tag and version, when usage was decayed last, and of each entity its
+# name and what it has used. Groups are not there: they have what those below them have.
+_HEADER = struct.Struct("9s7xdq")
+_ENTITY = struct.Struct("50s6xd")
+_TAG, _VERSION = b"PBS_MAG!", 2.0
+_ATTEMPTS, _PAUSE_S = 20, 0.1
+
+
+def read_usage_file(path: Path) -> dict[str, float]:
+    """Read ``sched_priv/usage``: usage by name; who has used nothing is not there.
+
+    Without a file nobody has used anything.
+
+    Raises
+    ------
+    SchedulerError
+        If it can't be read, or is none of OpenPBS's.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise SchedulerError(f"{path}: can't be read: {error.strerror}") from error
+        # It is emptied before it is written, and written in one go.
+        if len(content) >= _HEADER.size and (len(content) - _HEADER.size) % _ENTITY.size == 0:
+            return usage_of(content, str(path))
+        time.sleep(_PAUSE_S)
+    raise SchedulerError(f"{path}: is no usage file of OpenPBS, or is cut off; check pbs_sched")
+
+
+def usage_of(content: bytes, source: str) -> dict[str, float]:
+    """Read its content, all of it.
+
+    Raises
+    ------
+    SchedulerError
+        If it is of another version.
+    """
+    tag, version, _ = _HEADER.unpack_from(content)
+    if tag.rstrip(b"\0") != _TAG or version != _VERSION:
+        raise SchedulerError(f"{source}: is a usage file of another version than {_VERSION:g}")
+    entities = _ENTITY.iter_unpack(content[_HEADER.size :])
+    return {name.split(b"\0")[0].decode(errors="replace"): used for name, used in entities}
+
+
+def as_pbsfs(usage: dict[str, float]) -> str:
+    """Give it in the words of ``pbsfs -p``, but for the resource that it is of."""
+    lines = ["Fairshare usage units are in: the formula of sched_config"]
+    lines += [
+        f"{name}: Grp: 0 cgrp: 0 Shares: 0 Usage: {used:.0f} Perc: 0%"
+        for name, used in usage.items()
+    ]
+    return "\n".join([*lines, ""])

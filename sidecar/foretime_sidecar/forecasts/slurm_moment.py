@@ -1,0 +1,81 @@
+"""A moment as a site's Slurm has it, for forward runs by its priorities, fair share and limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from foretime_estimators.jobs.errors import InputError
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.engine.told_jobs import ToldJob
+from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.advance_reservations import node_reservations
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Correction, Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.waits.moment import Moment
+
+
+def under_slurm(moment: Moment, site: SlurmSite) -> Moment:
+    """Give a moment under the site's Slurm, with its priorities, fair share and limits.
+
+    The queue has the order that Slurm has it in now, and changes it as the site's rules say. Where
+    the settings name another order, or nobody tells whose the jobs are, it is that of submissions.
+
+    Raises
+    ------
+    InputError
+        If the nodes are not known.
+    """
+    snapshot = moment.snapshot
+    if snapshot.machine is None:
+        raise InputError("which nodes and partitions there are is not known")
+    correction = moment.policy.correction
+    if correction is not Correction.SLURM:
+        correction = Correction.REQUESTED
+    site = on_machine(site, snapshot, snapshot.machine)
+    policy = Policy(backfill=Slurm(site), correction=correction)
+    told = None
+    if moment.policy.order is Order.PRIORITY and snapshot.told is not None:
+        told = tuple(_known_to(site, job) for job in snapshot.told if isinstance(job, ToldJob))
+    snapshot = replace(snapshot, machine=site.machine, told=told)
+    return replace(moment, snapshot=snapshot, policy=policy, since=moment.waits_from())
+
+
+def _known_to(site: SlurmSite, job: ToldJob) -> ToldJob:
+    """Leave out what the site does not know, which may have come since it was read."""
+    said = job.said
+    names = [word.partition(":")[0] for word in (said.licenses or "").split(",")]
+    return replace(
+        job,
+        reservation=job.reservation if job.reservation in _names(site) else None,
+        said=replace(
+            said,
+            qos=said.qos if said.qos in site.qos else None,
+            licenses=said.licenses if set(names) <= set(site.licenses) else None,
+        ),
+    )
+
+
+def _names(site: SlurmSite) -> set[str]:
+    return {each.name for each in site.reservations}
+
+
+def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
+    """Give a site with the nodes, partitions and reservations that there are now.
+
+    Those partitions are on the machine that start jobs, whatever state the site had them in.
+    """
+    there = {part.name for part in machine.slurm_partitions}
+    known = {part.name: part.max_nodes_in_use for part in site.machine.slurm_partitions}
+    parts = tuple(
+        replace(part, max_nodes_in_use=known.get(part.name)) for part in machine.slurm_partitions
+    )
+    return replace(
+        site,
+        machine=replace(machine, slurm_partitions=parts),
+        rules={
+            name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
+        },
+        reservations=node_reservations(snapshot.reservations),
+    )
