@@ -48,9 +48,10 @@ def test_a_log_at_a_load_of_85_percent(benchmark: Any) -> None:
     benchmark.extra_info |= {"jobs": JOBS, "cpu_s": took_s, "goal_cpu_s": 60}
 
 
-def test_a_forward_run_of_a_thousand_pending_jobs(benchmark: Any) -> None:
+@pytest.mark.parametrize("coarse", [False, True], ids=["in_full", "coarse"])
+def test_a_forward_run_of_a_thousand_pending_jobs(benchmark: Any, coarse: bool) -> None:
     workload = drawn(PENDING + 150, 1.0)  # some 150 of them find room
-    policy = Policy(backfill=Slurm(SITE))
+    policy = Policy(backfill=Slurm(SITE, coarse=coarse))
     engine = Engine(MACHINE.cpus, policy)
     columns = (workload.processors, workload.actual_runtime, workload.requested_time)
     for asked in zip(*(column.tolist() for column in columns), strict=True):

@@ -157,9 +157,9 @@ class ForecastLadder:
         self._knows_limits = knows_limits
         self._s_per_sample = 0.0  # as it was last
 
-    def can_afford(self, s_per_run: float) -> bool:
-        """Say whether the fewest samples fit into the time, if one takes so many seconds."""
-        return s_per_run * _FEWEST <= _ALL_S
+    def can_afford(self, s_per_run: float, samples: int = _FEWEST) -> bool:
+        """Say whether so many samples fit into the time, if one takes so many seconds."""
+        return s_per_run * samples <= _ALL_S
 
     def samples(self, jobs: int, asked: int = 2) -> int:
         """Give how many samples of a queue of so many jobs are drawn; 0: it is not run forward.

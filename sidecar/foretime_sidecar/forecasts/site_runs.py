@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.forward import start_times_of
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
@@ -28,6 +30,15 @@ MOST_S = 10.0
 _TRIED_AGAIN_S = 1800
 _SHORTER = 0.7
 """A queue so much shorter than one that took too long is tried before that."""
+_ENOUGH = 50
+"""Samples that must fit into the time, or the queue is run coarsely."""
+_COARSE_S = 0.1
+"""A run that takes longer even coarsely is not tried in any other way: that takes ten times as
+long."""
+COARSELY = (
+    "as the queue is long, runs of it plan for 30 jobs of a partition at a time, and less often for"
+    " later hours"
+)
 
 
 class SiteKnowledge(Protocol):
@@ -86,6 +97,7 @@ class SiteRuns:
         self._ladder = ForecastLadder(most_jobs, models, NOW_S, knows_limits=True)
         self._bound = TimeBound(most_s)
         self._slow: tuple[int, int, str] | None = None  # jobs, when, and what was said
+        self._coarse = False
         self._said = ""
 
     @property
@@ -112,6 +124,8 @@ class SiteRuns:
             by_site, leaves_out = as_site(moment, site, self._known.read_at)
             why_not = self._why_too_slow(by_site)
             if not why_not:
+                if self._coarse:
+                    by_site, leaves_out = coarsely(by_site), (*leaves_out, COARSELY)
                 answer = self._ladder.forecast(by_site)
                 self.ran, self.leaves_out = site, leaves_out
         except Exception as error:  # noqa: BLE001 - a model's mistake must not cost all forecasts
@@ -125,36 +139,48 @@ class SiteRuns:
             return WaitForecasts.none(len(moment.asked))
         try:
             by_site, _ = as_site(moment, self.ran, self._known.read_at)
-            return self._ladder.consider(by_site)
+            return self._ladder.consider(coarsely(by_site) if self._coarse else by_site)
         except Exception as error:  # noqa: BLE001 - as above
             self._note(f"a job that is not in the queue: {error}")
             return WaitForecasts.none(len(moment.asked))
 
     def _why_too_slow(self, moment: Moment) -> str:
-        """Run the queue once, with all that jobs ask for, and say if that takes too long."""
+        """Run the queue with all that jobs ask for, and say if that takes too long.
+
+        Under Slurm coarsely first: that also tells whether the queue is to be run so.
+        """
         jobs, now = len(moment.snapshot), moment.now
         if self._slow is not None:
             slow_jobs, since, said = self._slow
             if jobs > _SHORTER * slow_jobs and 0 <= now - since < _TRIED_AGAIN_S:
                 return said
-        requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
         if not len(moment.asked):
             return ""
+        said = ""
+        try:
+            self._coarse = isinstance(moment.policy.backfill, Slurm)
+            took_s = self._once(coarsely(moment) if self._coarse else moment)
+            if self._coarse and took_s <= _COARSE_S:
+                exactly_s = self._once(moment)
+                if self._ladder.can_afford(exactly_s, _ENOUGH):
+                    self._coarse = False
+            if not self._ladder.can_afford(took_s) and not math.isinf(self._bound.limit_s):
+                said = f"a run of {jobs:,} jobs takes {took_s:.1f} s"
+        except TooLongError:
+            said = f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s"
+        self._slow = (jobs, now, said) if said else None
+        return said
+
+    def _once(self, moment: Moment) -> float:
+        """Run the queue once, and give how long that took, seconds of a processor."""
+        requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
 
         def run_once() -> float:
             began = time.thread_time()
             start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
             return time.thread_time() - began
 
-        try:
-            took_s = self._bound.run(run_once)
-            said = f"a run of {jobs:,} jobs takes {took_s:.1f} s"
-            if self._ladder.can_afford(took_s) or math.isinf(self._bound.limit_s):
-                said = ""
-        except TooLongError:
-            said = f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s"
-        self._slow = (jobs, now, said) if said else None
-        return said
+        return self._bound.run(run_once)
 
     def _note(self, why_not: str) -> None:
         self._known.note_runs(why_not)
@@ -170,6 +196,14 @@ class SiteRuns:
 
     def finished(self, job: FinishedJob) -> None:
         """Learn nothing: the models have a teacher."""
+
+
+def coarsely(moment: Moment) -> Moment:
+    """Give a moment under a Slurm whose runs are coarse, as long queues want it."""
+    slurm = moment.policy.backfill
+    if not isinstance(slurm, Slurm):
+        return moment
+    return replace(moment, policy=replace(moment.policy, backfill=replace(slurm, coarse=True)))
 
 
 def as_site(

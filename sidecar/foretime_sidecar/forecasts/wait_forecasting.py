@@ -400,7 +400,8 @@ class WaitForecasting:
             if basis.site is not None:
                 how = f"the queue goes on as {schedules_as(basis.site)}"
                 if isinstance(basis.site, PbsSite):  # the moment's is a flat pool
-                    not_modelled = basis.leaves_out
+                    not_modelled = ()
+                not_modelled = (*not_modelled, *basis.leaves_out)
             else:
                 how = (
                     f"the queue's order is {self._settings.order}, backfilling "

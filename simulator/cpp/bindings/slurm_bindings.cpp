@@ -26,11 +26,12 @@ namespace {
 
 using Licenses = std::vector<std::pair<std::int32_t, std::int64_t>>;
 
-void use_slurm(Engine& engine, const std::shared_ptr<SlurmSite>& site, bool record,
-               bool keep_plans) {
+void use_slurm(Engine& engine, const std::shared_ptr<SlurmSite>& site, bool record, bool keep_plans,
+               bool coarse) {
   engine.use_slurm(SlurmState(site, engine.now()));
   if (record) engine.slurm_planner().record();
   if (keep_plans) engine.slurm_planner().keep_plans();
+  if (coarse) engine.slurm_planner().run_coarsely();
 }
 
 // A row of what a job says (foretime_sim.engine.native.slurm_core).
@@ -94,7 +95,8 @@ std::vector<NodeBeginning::Held> held_nodes(Column slurm_partition, Rows rows) {
 
 void begin_with_slurm(Beginning& beginning, std::shared_ptr<SlurmSite> site,
                       std::vector<ResourceRequest> requests, Column request_of,
-                      Column slurm_partition, Rows held, std::shared_ptr<const SlurmState> known) {
+                      Column slurm_partition, Rows held, std::shared_ptr<const SlurmState> known,
+                      bool coarse) {
   SlurmBeginning& slurm = beginning.slurm.emplace();
   slurm.site = std::move(site);
   slurm.requests = std::move(requests);
@@ -103,6 +105,7 @@ void begin_with_slurm(Beginning& beginning, std::shared_ptr<SlurmSite> site,
   }
   slurm.running = held_nodes(slurm_partition, held);
   slurm.known = std::move(known);
+  slurm.coarse = coarse;
 }
 
 // Of a real scheduler's jobs, by row; `told` has since when each pending one ages, kNever if it
@@ -156,7 +159,7 @@ void register_slurm_beginning(nb::module_& m, nb::class_<Beginning>& beginning) 
   beginning.def_prop_ro("pending_jobs", [](const Beginning& of) { return of.pending.size(); });
   beginning.def("use_slurm", &begin_with_slurm, nb::arg("site").none(), nb::arg("requests"),
                 nb::arg("request_of"), nb::arg("slurm_partition"), nb::arg("held"),
-                nb::arg("known").none());
+                nb::arg("known").none(), nb::arg("coarse"));
   beginning.def("describe_for_slurm", &describe_beginning, nb::arg("rows"), nb::arg("licenses"),
                 nb::arg("eligible"), nb::arg("priority"));
   m.def("give_owners", &give_owners, nb::arg("arrivals"), nb::arg("owners"), nb::arg("owner_of"));
@@ -206,7 +209,9 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
             self.switches.push_back({std::move(groups), std::move(below)});
           },
           nb::arg("groups"), nb::arg("below"));
-  engine.def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"))
+  engine
+      .def("use_slurm", &use_slurm, nb::arg("site"), nb::arg("record"), nb::arg("keep_plans"),
+           nb::arg("coarse"))
       .def("describe_for_slurm", &describe, nb::arg("index"), nb::arg("row"), nb::arg("licenses"))
       .def(
           "change_for_slurm",

@@ -140,6 +140,7 @@ void prepare_slurm(const Beginning& beginning, Prepared& made) {
     }
     engine.submit(beginning.pending[order[at]]);
   }
+  if (from.coarse) planner.run_coarsely();
   if (!from.known) planner.look_at_once();
   engine.resume_queue({}, beginning.pass_due);
   made.slurm.emplace(planner.state());

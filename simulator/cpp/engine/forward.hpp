@@ -37,6 +37,7 @@ struct SlurmBeginning {
   // What is known of an engine's slurmctld, by row: the running jobs, then the pending ones, of
   // which more may have been added behind.
   std::shared_ptr<const SlurmState> known;
+  bool coarse = false;
   // Or of a real one's jobs, by row; empty: nothing.
   std::vector<SlurmJob> facts;
 };

@@ -113,7 +113,7 @@ def simulate(
     policy.check_slack_jobs(slack_jobs, workload)
     if time_limit is not None:
         policy.check_in(Place.TIME_LIMITS)
-    slurm = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
+    slurm = policy.backfill if isinstance(policy.backfill, Slurm) else None
     pbs = policy.backfill.site if isinstance(policy.backfill, Pbs) else None
     if isinstance(policy.backfill, Slurm | Pbs):
         workload = machine_of_site(workload, policy.backfill.site.machine)
@@ -131,7 +131,7 @@ def simulate(
         refuse_of_flat_pool(policy, reserved=bool(reservations))
         record = allocation or check
         use_slurm_site(core, slurm, workload.epoch_of_zero, record=record, keep_plans=False)
-        describe_for_slurm(core, workload, slurm)
+        describe_for_slurm(core, workload, slurm.site)
     elif pbs is not None:
         refuse_of_flat_pool(policy, reserved=bool(reservations))
         names = PbsNames(pbs)
@@ -161,7 +161,7 @@ def simulate(
     )
     core.finish()
     if slurm is not None:
-        check_all_ran(core, workload, partial(slurm_reason, core, slurm))
+        check_all_ran(core, workload, partial(slurm_reason, core, slurm.site))
     elif pbs is not None:
         check_all_ran(core, workload, lambda _: WHY_NEVER)
     schedule = core_schedule(core, policy, workload.machine)

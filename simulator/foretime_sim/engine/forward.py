@@ -264,7 +264,8 @@ def _run(
         if arrivals is not None and arrivals.requests is None:
             arrivals = _placed(snapshot, snapshot.machine, arrivals)
         asked = None if arrivals is None else arrivals.requests
-        give_nodes(beginning, snapshot, asked, site, names)
+        coarse = isinstance(policy.backfill, Slurm) and policy.backfill.coarse
+        give_nodes(beginning, snapshot, asked, site, names, coarse=coarse)
     coming = _core.Arrivals()
     if arrivals is not None:
         coming, order = _arrivals(snapshot, policy, arrivals, len(runtimes))

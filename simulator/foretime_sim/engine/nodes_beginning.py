@@ -57,10 +57,12 @@ def give_nodes(
     arriving: NodeRequests | None,
     site: SlurmSite | PbsSite | None = None,
     names: PbsNames | None = None,
+    *,
+    coarse: bool = False,
 ) -> None:
     """Give the core the machine, what jobs have of it, and what those that wait or come ask.
 
-    ``names``: codes of a PBS's users and projects; ``None``: fresh ones.
+    ``names``: codes of a PBS's users and projects; ``None``: fresh ones. ``coarse``: as of `Slurm`.
     """
     machine, running, pending = snapshot.machine, snapshot.running, snapshot.pending
     held, partition, requests = running.held, running.slurm_partition, pending.requests
@@ -101,6 +103,7 @@ def give_nodes(
             partition,
             held.rows(),
             state,
+            coarse,
         )
         if told_jobs is not None:
             where = _first_partitions(machine, partition, requests)

@@ -154,9 +154,7 @@ class Engine:
         if isinstance(machine, BgpMachine):
             use_bgp_machine(self._core, machine, self.policy, reserved=bool(claims))
         elif slurm is not None:
-            use_slurm_site(
-                self._core, slurm.site, epoch_of_zero, record=allocation, keep_plans=True
-            )
+            use_slurm_site(self._core, slurm, epoch_of_zero, record=allocation, keep_plans=True)
         elif pbs is not None and self._pbs_names is not None:
             use_pbs_site(self._core, pbs.site, epoch_of_zero, self._pbs_names, record=allocation)
         elif machine is not None:

@@ -25,6 +25,10 @@ class Slurm(Backfilling):
     ----------
     site
         How the cluster is set up; its machine is the one that jobs run on.
+    coarse
+        Whether backfill plans for no more than 30 jobs of a partition, and runs the less often the
+        longer the run has gone on: for forward runs of long queues, which take a tenth of the time
+        so (docs/slurm_model.md has what that costs).
 
     Examples
     --------
@@ -40,6 +44,7 @@ class Slurm(Backfilling):
     """
 
     site: SlurmSite
+    coarse: bool = False
 
     @property
     def name(self) -> str:

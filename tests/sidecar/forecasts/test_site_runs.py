@@ -22,7 +22,7 @@ from foretime_sidecar.forecasts import site_runs
 from foretime_sidecar.forecasts.adaptive_forward_runs import ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.forecast_board import Board
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
-from foretime_sidecar.forecasts.site_runs import SiteRuns
+from foretime_sidecar.forecasts.site_runs import COARSELY, SiteRuns
 from foretime_sidecar.forecasts.slurm_moment import under_slurm
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
@@ -231,7 +231,7 @@ def test_a_queue_that_takes_too_long_is_left_to_others_and_tried_again(
     assert slow.runs == 1
     slow.let_go()
     assert answers(runs, look(*jobs[:5], now=NOW + 120))
-    assert (slow.runs, known.noted) == (2, "")
+    assert (slow.runs, known.noted) == (3, "")  # coarsely, then in full
     slow.hangs = True
     assert not answers(runs, look(*jobs, now=NOW + 180))
     slow.let_go()
@@ -247,6 +247,26 @@ def test_with_too_few_samples_in_the_time_it_is_left_to_others(
     runs = site_runs_of(known, monkeypatch, Slow(0.1), most_s=60)
     assert not answers(runs, look(HEAD, SMALL))
     assert known.noted == "a run of 3 jobs takes 0.1 s"
+
+
+class ByDetail(Slow):
+    """Runs that are quick only where they are coarse."""
+
+    def __call__(self, asked: Any, snapshot: Any, *more: Any, **how: object) -> Any:
+        self.took_s = 0.01 if more[0].backfill.coarse else 0.1
+        return super().__call__(asked, snapshot, *more, **how)
+
+
+def test_a_long_queue_is_run_coarsely_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Known(SITE)
+    monkeypatch.setattr("foretime_sidecar.forecasts.adaptive_forward_runs._ALL_S", 2.0)
+    runs = site_runs_of(known, monkeypatch, ByDetail(), most_s=60)
+    assert answers(runs, look(HEAD, SMALL))
+    assert (known.noted, runs.leaves_out) == ("", (COARSELY,))
+    # Twenty of the others fit, and fifty do not; in ten seconds they do.
+    monkeypatch.setattr("foretime_sidecar.forecasts.adaptive_forward_runs._ALL_S", 10.0)
+    assert answers(runs, look(HEAD, SMALL, now=NOW + 60))
+    assert runs.leaves_out == ()
 
 
 def test_jobs_in_a_reservation_start_with_it_as_the_site_says() -> None:

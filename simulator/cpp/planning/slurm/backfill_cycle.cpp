@@ -3,14 +3,25 @@
 #include <algorithm>
 
 namespace foretime {
+namespace {
+
+std::int64_t most_plans(std::int64_t of_site, bool coarse) {
+  constexpr std::int64_t kCoarsely = 30;
+  if (!coarse) return of_site;
+  return of_site > 0 ? std::min(of_site, kCoarsely) : kCoarsely;
+}
+
+}  // namespace
+
 BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scratch, Seconds now,
-                             bool all_plans, Pass& pass)
+                             BackfillReach reach, Pass& pass)
     : controller_(controller),
       parameters_(controller.parameters()),
       scratch_(scratch),
       space_(scratch.space),
       now_(now),
-      all_plans_(all_plans || controller.goes_by_kept_jobs()),
+      all_plans_(reach.all_plans || controller.goes_by_kept_jobs()),
+      most_plans_(most_plans(parameters_.bf_job_part_count_reserve, reach.coarse)),
       pass_(pass),
       timed_tests_(controller.site().version >= std::pair{24, 11}),
       window_end_(round_down(now + parameters_.bf_window)),
@@ -171,8 +182,7 @@ bool BackfillCycle::is_tested_now_only(const QueueEntry& entry, const Wish& wish
 }
 
 bool BackfillCycle::has_plans_enough(std::int32_t partition) const {
-  const std::int64_t most = parameters_.bf_job_part_count_reserve;
-  return most > 0 && plans_of_partition_[static_cast<std::size_t>(partition)] >= most;
+  return most_plans_ > 0 && plans_of_partition_[static_cast<std::size_t>(partition)] >= most_plans_;
 }
 
 // Where one limit is reached none is counted on.

@@ -38,11 +38,17 @@ struct BackfillScratch {
         wanted(table.nodes()) {}
 };
 
+// How far a cycle plans: as far as Slurm does, or only as far as it may start a job; and, coarsely,
+// for few jobs of each partition, after which others are only tested for a start at once.
+struct BackfillReach {
+  bool all_plans = false;
+  bool coarse = false;
+};
+
 class BackfillCycle {
  public:
-  // With `all_plans` it plans as far as Slurm does, otherwise only as far as it may start a job.
-  BackfillCycle(SlurmController& controller, BackfillScratch& scratch, Seconds now, bool all_plans,
-                Pass& pass);
+  BackfillCycle(SlurmController& controller, BackfillScratch& scratch, Seconds now,
+                BackfillReach reach, Pass& pass);
 
   void run();
   std::int64_t started() const { return started_; }
@@ -124,6 +130,7 @@ class BackfillCycle {
   NodeSpace& space_;
   Seconds now_;
   bool all_plans_;
+  std::int64_t most_plans_;  // of a partition; 0: any number
   Pass& pass_;
   bool timed_tests_;
   Seconds window_end_;

@@ -43,8 +43,10 @@ class SlurmClock {
   Seconds next_backfill() const {
     if (!parameters_.backfill || parameters_.bf_interval <= 0) return kNever;
     if (!last_update_ || *last_update_ < last_backfill_) return kNever;
-    return std::max(last_backfill_ + parameters_.bf_interval, *last_update_);
+    return std::max(last_backfill_ + backfill_interval(), *last_update_);
   }
+  // From now on backfill runs the less often the more time has passed since.
+  void coarsen(Seconds now) { coarse_since_ = now; }
 
   // The background thread looks whether the main loop is due.
   void wake(Seconds now) {
@@ -78,6 +80,11 @@ class SlurmClock {
   }
 
  private:
+  Seconds backfill_interval() const {
+    const Seconds interval = parameters_.bf_interval;
+    if (!coarse_since_) return interval;
+    return std::clamp((last_backfill_ - *coarse_since_) / 20, interval, 4 * interval);
+  }
   Seconds next_full() const {
     return parameters_.sched_interval > 0 ? last_full_ + parameters_.sched_interval : kNever;
   }
@@ -105,6 +112,7 @@ class SlurmClock {
   std::optional<Seconds> queued_at_;
   std::optional<Seconds> asked_for_;
   bool asked_full_ = false;
+  std::optional<Seconds> coarse_since_;
 };
 
 }  // namespace foretime

@@ -170,6 +170,11 @@ void SlurmPlanner::finished(JobIndex index, Seconds now) {
   may_start_again(now);
 }
 
+void SlurmPlanner::run_coarsely() {
+  state_.coarse = true;
+  state_.clock.coarsen(now_);
+}
+
 void SlurmPlanner::look_at_once() {
   state_.clock.queue_main(now_);
   state_.clock.changed(now_);
@@ -347,7 +352,8 @@ void SlurmPlanner::run_backfill(Seconds now, Pass* pass) {
     state_.clock.ran_backfill(now, anything && state_.backfill_planned);
     return;
   }
-  BackfillCycle cycle(slurm(), scratch_, now, keeps_plans_, *pass);
+  BackfillCycle cycle(slurm(), scratch_, now, {.all_plans = keeps_plans_, .coarse = state_.coarse},
+                      *pass);
   cycle.run();
   state_.backfill_planned = cycle.planned();
   state_.backfill_may_start = cycle.next_change() <= now;

@@ -26,6 +26,7 @@ struct SlurmState {
   Seconds main_changes_at = kNever;
   bool main_met_blocked = false;
   bool backfill_planned = false;
+  bool coarse = false;
 
   Seconds last_event;            // that may let jobs start
   Seconds caught_up;             // runs of the loops before are over
@@ -50,6 +51,7 @@ struct SlurmState {
         main_changes_at(other.main_changes_at),
         main_met_blocked(other.main_met_blocked),
         backfill_planned(other.backfill_planned),
+        coarse(other.coarse),
         last_event(other.last_event),
         caught_up(other.caught_up),
         woken_at(other.woken_at),
@@ -66,6 +68,8 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   SlurmController& controller() { return state_.controller; }
   // Plans are made as far as Slurm makes them, so that they can be asked for.
   void keep_plans() { keeps_plans_ = true; }
+  // Backfill plans for few jobs, and ever less often, from now on.
+  void run_coarsely();
   // Nothing is known of the loops: they look at once.
   void look_at_once();
   // A job that has not ended says something else from now on.

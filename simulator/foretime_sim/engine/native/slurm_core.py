@@ -15,6 +15,7 @@ from foretime_sim.engine.native.limits_core import JobNumbers
 from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.files.near_names import nearest
 from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.slurm.accounts import Accounts
 from foretime_sim.sites.slurm.limit_tables import limit_tables
 from foretime_sim.sites.slurm.priority_tables import PriorityTables
@@ -138,7 +139,7 @@ def machine_of_site(workload: Workload, machine: Machine) -> Workload:
 
 
 def use_slurm_site(
-    core: _core.Engine, site: SlurmSite, epoch: int, *, record: bool, keep_plans: bool
+    core: _core.Engine, slurm: Slurm, epoch: int, *, record: bool, keep_plans: bool
 ) -> None:
     """Let a core schedule as a site does, before any job is submitted.
 
@@ -150,7 +151,7 @@ def use_slurm_site(
         Plan as far as Slurm does, so that plans can be asked for; otherwise only as far as it
         matters for who starts.
     """
-    core.use_slurm(core_site(site, epoch), record, keep_plans)
+    core.use_slurm(core_site(slurm.site, epoch), record, keep_plans, slurm.coarse)
 
 
 def describe_for_slurm(core: _core.Engine, workload: Workload, site: SlurmSite) -> None:
