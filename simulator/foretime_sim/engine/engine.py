@@ -167,5 +167,10 @@ def simulate(
     schedule = core_schedule(core, policy, workload.machine)
     if check:
         overruns = policy.overruns is not Overruns.KILL
-        check_schedule(workload, schedule, times.time_limit, reservations, may_overrun=overruns)
+        limit = times.time_limit
+        if slurm is not None and schedule.slurm_partition is not None:
+            parts = slurm.site.machine.slurm_partitions
+            over = np.array([slurm.site.over_time_limit_s(part.name) for part in parts])
+            limit = limit + over[schedule.slurm_partition]
+        check_schedule(workload, schedule, limit, reservations, may_overrun=overruns)
     return schedule

@@ -64,13 +64,12 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     )
     for index, part in enumerate(machine.slurm_partitions):
         rules = site.rules_of(part.name)
-        over = rules.over_time_limit_s
         core.add_partition(
             priority_tier=part.priority_tier,
             most_nodes_in_use=part.max_nodes_in_use,
             max_cpus_per_node=rules.max_cpus_per_node,
             default_memory_per_node=rules.default_memory_per_node_mib,
-            over_time_limit=site.parameters.over_time_limit_s if over is None else over,
+            over_time_limit=site.over_time_limit_s(part.name),
             starts=rules.state in ("UP", "DRAIN"),
             submits=rules.state in ("UP", "DOWN"),
             groups=list(machine.groups_of(index)),

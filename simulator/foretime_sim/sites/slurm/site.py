@@ -146,5 +146,10 @@ class SlurmSite:
         """Give the rules of a slurm_partition by name; the defaults where it has none."""
         return self.rules.get(slurm_partition, _DEFAULT_RULES)
 
+    def over_time_limit_s(self, slurm_partition: str) -> int:
+        """Give OverTimeLimit of a slurm_partition by name, or of the cluster, seconds."""
+        own = self.rules_of(slurm_partition).over_time_limit_s
+        return self.parameters.over_time_limit_s if own is None else own
+
 
 _DEFAULT_RULES = PartitionRules()

@@ -262,3 +262,17 @@ def test_a_limit_that_backfill_shortened_stays_as_the_engine_corrects_an_estimat
         site_jobs=SiteJobs(time_min_s=np.ma.masked_equal([0, 60, 0], 0)),
     )
     check_same(workload, SlurmSite(MACHINE, (24, 11), parameters))
+
+
+def test_jobs_that_run_over_their_limits_as_the_site_lets_them_pass_the_check() -> None:
+    site = SlurmSite(
+        MACHINE,
+        parameters=SlurmParameters(over_time_limit_s=60),
+        rules={"all": PartitionRules(over_time_limit_s=120)},
+    )
+    workload = dataclasses.replace(
+        jobs_of([(0, 1, 230), (0, 1, 500)], nodes=[0, 0]), requested_time=np.array([120, 120])
+    )
+    schedule = simulate(workload, Policy(backfill=Slurm(site)), check=True)
+    assert (schedule.end_time - schedule.start_time).tolist() == [230, 240]
+    assert schedule.killed.tolist() == [False, True]

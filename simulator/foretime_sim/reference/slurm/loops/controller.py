@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from foretime_sim.machines.machine import Machine, SlurmPartition
+from foretime_sim.machines.machine import Machine
 from foretime_sim.reference.slurm.jobs.job import Allocation, Run, SlurmJob
 from foretime_sim.reference.slurm.jobs.schedule import Loop
 from foretime_sim.reference.slurm.loops.interfaces import Limits, Priorities
@@ -78,7 +78,7 @@ class Controller:
         self.ends = JobEnds(
             self.soft_limits and site.version >= (25, 5),
             self.parameters.kill_wait_s,
-            [self.over_time_limit_s(part) for part in site.machine.slurm_partitions],
+            [site.over_time_limit_s(part.name) for part in site.machine.slurm_partitions],
             epoch,
         )
 
@@ -102,11 +102,6 @@ class Controller:
     def soft_limits(self) -> bool:
         """Whether least times are soft limits."""
         return self.parameters.time_min_as_soft_limit and self.site.version >= SOFT_LIMIT_VERSION
-
-    def over_time_limit_s(self, partition: SlurmPartition) -> int:
-        """OverTimeLimit of a slurm_partition, or of the cluster."""
-        own = self.site.rules_of(partition.name).over_time_limit_s
-        return self.parameters.over_time_limit_s if own is None else own
 
     def partition_name(self, partition_index: int) -> str:
         """Name of a slurm_partition."""
