@@ -17,6 +17,10 @@ from foretime_sim.files.toml_text import parse_toml
 from foretime_sim.policies.policy_table import PolicyTable, policy_of
 
 KNOWN_FOLDER = Path(__file__).parent / "known"
+_SLURM = (
+    "the policy slurm is now called planning, as it has none of Slurm's own rules: give planning,"
+    " or for Slurm's rules --site FILE (foretime site import) or, in a replay, --scheduler slurm"
+)
 
 
 def known_policies() -> dict[str, str]:
@@ -54,6 +58,8 @@ def read_policy(name: str | Path, folder: Path | None = None) -> dict[str, Any]:
         raise InputError(f"{path}: can't read the policy: not UTF-8 text") from error
     except OSError as error:
         known = known_policies()
+        if str(name) == "slurm":
+            raise InputError(_SLURM) from error
         if str(name) not in known:
             raise InputError(
                 f"{path}: can't read the policy: {error.strerror}, and no policy is called so; "

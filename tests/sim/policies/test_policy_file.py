@@ -113,13 +113,21 @@ def test_every_default_is_the_policys_own() -> None:
 
 
 def test_every_known_policy_is_read_by_its_name() -> None:
-    assert set(known_policies()) == {"cobalt", "easy", "pbs-strict", "slurm"}
+    assert set(known_policies()) == {"cobalt", "easy", "pbs-strict", "planning"}
     for name, text in known_policies().items():
         assert text.startswith("# ")
         assert read_policy(name) == parse_policy(text, Path(name))
     assert policy_of(read_policy("easy")) == Policy()
-    assert policy_of(read_policy("slurm")).backfill is Backfill.PLANNING
+    assert policy_of(read_policy("planning")).backfill is Backfill.PLANNING
     assert policy_of(read_policy("cobalt")).order is Order.WFP
+
+
+def test_who_asks_for_slurm_is_told_what_to_give(tmp_path: Path) -> None:
+    told = "is now called planning.*give planning, or for Slurm's rules --site.*--scheduler slurm"
+    with pytest.raises(InputError, match=told):
+        read_policy("slurm")
+    (tmp_path / "slurm").write_text('order = "sjf"\n')
+    assert read_policy("slurm", tmp_path) == {"order": "sjf"}
 
 
 def test_a_file_goes_before_a_known_name(tmp_path: Path) -> None:
@@ -166,8 +174,8 @@ def test_what_is_wrong_is_said_with_its_place(case: str, tmp_path: Path) -> None
 
 
 def test_a_policy_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no policy is called so; did you mean 'slurm'\?"):
-        read_policy("slrum", tmp_path)
+    with pytest.raises(InputError, match=r"no policy is called so; did you mean 'planning'\?"):
+        read_policy("planing", tmp_path)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
         read_policy("bytes.toml", tmp_path)

@@ -51,7 +51,7 @@ def policy(
 ) -> None:
     """Print a known policy as a TOML file for --policy, or check a policy file.
 
-    Example: [bold]foretime config policy slurm > policy.toml[/bold]
+    Example: [bold]foretime config policy planning > policy.toml[/bold]
     """
     from foretime_sim.policies.policy_file import known_policies, read_policy  # slow to load
 

@@ -95,17 +95,19 @@ def test_an_option_goes_before_the_file(
 
 
 def test_several_policies_are_crossed(found: Found, site: Path) -> None:
-    document = found("simulate", "--policy", f"easy,slurm,{site}", "--estimator", "last-two,actual")
+    document = found(
+        "simulate", "--policy", f"easy,planning,{site}", "--estimator", "last-two,actual"
+    )
     assert [policy["name"] for policy in document["policies"]] == [
         f"{name} {estimator}"
-        for name in ("easy", "slurm", site)
+        for name in ("easy", "planning", site)
         for estimator in ("last-two", "actual")
     ]
     orders = [policy["order"] for policy in document["policies"]]
     assert orders == ["fcfs"] * 4 + ["wfp"] * 2
-    crossed = found("simulate", "--policy", "easy,slurm", "--order", "sjf,ljf")["policies"]
+    crossed = found("simulate", "--policy", "easy,planning", "--order", "sjf,ljf")["policies"]
     assert [policy["name"] for policy in crossed] == [
-        *("easy sjf", "easy ljf", "slurm sjf", "slurm ljf"),
+        *("easy sjf", "easy ljf", "planning sjf", "planning ljf"),
     ]
     assert [policy["backfill"] for policy in crossed] == ["easy"] * 2 + ["planning"] * 2
 
@@ -133,9 +135,12 @@ def test_guard_and_ageing_are_for_those_that_have_them(found: Found) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--policy", "slrum"), "no policy is called so; did you mean 'slurm'?"),
+        (("--policy", "planing"), "no policy is called so; did you mean 'planning'?"),
         (("--policy", "easy,easy"), "--policy easy,easy: easy is given twice"),
-        (("--policy", "slurm", "--guard", "60"), "the starvation guard is for the kinds of easy"),
+        (
+            ("--policy", "planning", "--guard", "60"),
+            "the starvation guard is for the kinds of easy",
+        ),
         (("--guard-by", "plain-easy"), "guard_by is plain-easy, but there is no guard"),
         (("--guard", "60", "--guard-by", "easy"), "'easy' is not one of"),
         (("--guard", "60", "--guard-share", "0.5"), "only a guard by a plain EASY"),
