@@ -32,6 +32,7 @@ from tests.slurm.runs.job_generator import JobRecipe, jobs_of
 from tests.slurm.runs.live_run import LiveRun
 from tests.slurm.runs.run_configurations import TEN_BY_TEN, RunConfiguration, accounts_of
 from tests.slurm.runs.run_job import RunJob
+from tests.support.forecasts.forecast_trial import TakenLook
 
 LOOK_S = 10
 SITE_S = 120
@@ -144,22 +145,6 @@ class RecordedLooks(LiveRun):
         SlurmCommands(recorder).finished_since(Cursor())
         self._write({"at": int(time.time()), "finished": recorder.answers})
         return {}
-
-
-@dataclass(frozen=True, slots=True)
-class TakenLook:
-    """One of a run's looks.
-
-    Attributes
-    ----------
-    look
-        The queue.
-    site
-        As it was last read.
-    """
-
-    look: Look
-    site: SlurmSite
 
 
 class _Replies:

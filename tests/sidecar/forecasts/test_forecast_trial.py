@@ -1,0 +1,75 @@
+"""How good forecasts are on a log replayed under a PBS: the looks, and the figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from foretime_sim import simulate
+from foretime_sim.policies.pbs import Pbs
+from foretime_sim.policies.policy import Policy
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.waits.forecaster import LEVELS
+
+from tests.pbs.forecast_trial import INTRODUCTION, PAGE, ReplayedPbs, sites_of
+from tests.support.forecasts.forecast_trial import PAST, SERVED, WAYS, Outcome, rows_of, trial
+from tests.support.replay_runs import made_workload
+
+MADE = made_workload(180, days=1)
+assert MADE.users is not None
+WORKLOAD = MADE.take(MADE.users.codes >= 0)  # who has no name has no share
+SITE, FORWARD = WAYS.values()
+
+
+@pytest.mark.parametrize("name", ["job_sort_formula", "Fair share"])
+def test_each_job_that_waits_is_forecast_at_its_first_look(name: str) -> None:
+    replayed = ReplayedPbs(WORKLOAD, sites_of(WORKLOAD)[name])
+    records = replayed.records()
+    schedule = simulate(WORKLOAD, Policy(backfill=Pbs(replayed.site)))
+    started = schedule.start_time + WORKLOAD.epoch_of_zero
+    of_log = {f"{job + 1}.pbs": start for job, start in enumerate(started.tolist())}
+    assert {each.job.request.job_id: each.job.start_time for each in records} == of_log
+    looks = list(replayed.looks())
+    site = looks[-1].site
+    assert isinstance(site, PbsSite)
+    used = sum(group.usage for group in site.share_groups)
+    assert (used > 1e6) == (name == "Fair share"), "the site is read anew, with what was used"
+    outcome = trial(looks, records)
+    submitted = WORKLOAD.submit_time + WORKLOAD.epoch_of_zero
+    first = [
+        next(look.look.taken_at for look in looks if look.look.taken_at > submit)
+        for submit in submitted.tolist()
+    ]
+    waits = [start - at for start, at in zip(started.tolist(), first, strict=True) if start >= at]
+    assert sorted(outcome.wait_s.tolist()) == sorted(waits)
+    assert not outcome.failures
+    for told in outcome.told.values():
+        assert told.shape == (len(waits), len(LEVELS))
+    assert not np.isnan(outcome.told[SERVED]).any()
+    error = {
+        way: np.abs(outcome.told[way][20:, LEVELS.index(0.5)] - outcome.wait_s[20:]).mean()
+        for way in (SITE, FORWARD)
+    }
+    assert error[SITE] < error[FORWARD]
+
+
+def test_figures_are_of_the_jobs_that_have_an_answer() -> None:
+    levels = len(LEVELS)
+    wait = np.array([1e9, 100.0, 1000.0, 500.0])
+    served = np.repeat([[0.0], [100.0], [600.0], [np.nan]], levels, axis=1)
+    past = np.repeat([[0.0], [300.0], [200.0], [600.0]], levels, axis=1)
+    outcome = Outcome(wait, {SERVED: served, PAST: past}, 1.0, {})
+    told = [row.split("|")[1:-1] for row in rows_of(outcome, learned=1)]
+    figures = [[cell.strip() for cell in row] for row in told]
+    # All levels alike: half of the error is lost, above or below.
+    assert figures[0][:5] == ["served", "2", "50.0%", "350", "100.0"]
+    assert figures[1][:5] == ["past waits", "3", "66.7%", "300", "183.3"]
+    # On the two that both answered: 0 and 200 s lost, and 100 and 400 s.
+    assert outcome.less_loss(1, np.asarray) == pytest.approx(1 - 200 / 500)
+
+
+def test_the_page_says_how_it_was_made() -> None:
+    text = PAGE.read_text()
+    assert text.startswith(INTRODUCTION), "python -m tests.pbs.forecast_trial writes it anew"
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
+        *sites_of(WORKLOAD)
+    ]
