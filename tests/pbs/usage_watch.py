@@ -43,7 +43,7 @@ class UsageWatch:
     def _watch(self) -> None:
         last: dict[str, float] = {}
         while not self._done.wait(_EVERY_S):
-            used = read_usage_file(self._path)
+            used = dict(read_usage_file(self._path).used)
             # It is emptied before it is written.
             if used != last and len(used) >= len(last):
                 self.seen.append((round(time.time(), 1), used))

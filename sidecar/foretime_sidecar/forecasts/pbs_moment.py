@@ -31,7 +31,7 @@ def under_pbs(
     site
         As it was read. Hosts that are away are left out, with what runs on them.
     read_at
-        When its usage was so, epoch seconds; ``None``: now.
+        When its usage was so, epoch seconds, if it does not say; ``None``: now.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _as_now(site: PbsSite, away: frozenset[str], read_at: int | None) -> PbsSite
             replace(each, hosts={name: has for name, has in each.hosts.items() if name in names})
             for each in site.reservations
         ),
-        usage_at=site.usage_at if read_at is None else read_at,
+        usage_at=read_at if site.usage_at is None else site.usage_at,
     )
 
 

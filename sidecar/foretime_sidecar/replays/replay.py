@@ -26,6 +26,7 @@ from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.mocks.pbs.mock_pbs import MockPbs
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
@@ -61,7 +62,7 @@ from foretime_sidecar.settings.settings import (
     TableSettings,
 )
 from foretime_sidecar.site_import.kept_site import KeptSite
-from foretime_sidecar.site_import.site_sources import GivenSite
+from foretime_sidecar.site_import.site_sources import GivenSite, LiveSite, SiteSource
 from foretime_sidecar.store.store import Store
 
 TABLE_SCHEMES = ("user", "project", "combined", "learned")
@@ -304,14 +305,20 @@ class Replay:
             )
         return ForecastSettings.of_policy(order.value, backfill.name)
 
-    def _known_site(self) -> KeptSite | None:
+    def _known_site(self, scheduler: MockedScheduler) -> KeptSite | None:
         """Give the site that the scheduler schedules as; ``None`` where there is none."""
-        site = site_of(self.policy)
+        site, mock = site_of(self.policy), scheduler.mock
         if site is None:
             return None
-        kept = KeptSite(GivenSite(site), ForecastSettings().site_interval_s)
-        kept.refresh()
-        return kept
+        source: SiteSource = GivenSite(site)
+        if isinstance(mock, MockPbs):  # whose fair share goes on
+            source = LiveSite(GivenSite.name, mock.site)
+        return KeptSite(
+            source,
+            ForecastSettings().site_interval_s,
+            clock=lambda: mock.now,
+            monotonic=lambda: mock.now,
+        )
 
     def _by_site_factors(self) -> Policy:
         """Give the policy whose queue follows site factors."""
@@ -355,6 +362,7 @@ class Replay:
         store = Store(settings.store.path, settings.store.durability)
         try:
             forecasts = self.forecast_interval_s is not None
+            site = self._known_site(scheduler) if forecasts else None
             sidecar = Sidecar(
                 settings,
                 scheduler.client,
@@ -362,7 +370,7 @@ class Replay:
                 forecasts=forecasts,
                 estimating_s=math.inf,
                 bounds=self.queue_order is not None,
-                site=self._known_site() if forecasts else None,
+                site=site,
             )
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)
@@ -485,6 +493,8 @@ class Replay:
             sidecar.see(at)
             if self.learn:
                 sidecar.poll(at)
+            if sidecar.site is not None:
+                sidecar.site.refresh()
             forecasting.refresh(maps=False)  # nobody looks at them
             at += self.forecast_interval_s
         return at

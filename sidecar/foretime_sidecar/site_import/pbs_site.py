@@ -12,7 +12,11 @@ from foretime_sim.sites.pbs.site_file import check_pbs_file
 
 from foretime_sidecar.clients.pbs.dedicated_time import parse_dedicated_times
 from foretime_sidecar.clients.pbs.qmgr_text import QmgrObject, parse_qmgr, scheduler_attributes
-from foretime_sidecar.clients.pbs.resource_group import parse_resource_group, parse_usage
+from foretime_sidecar.clients.pbs.resource_group import (
+    parse_resource_group,
+    parse_usage,
+    parse_usage_times,
+)
 from foretime_sidecar.clients.pbs.sched_config import parse_sched_config
 from foretime_sidecar.site_import.pbs_hosts import hosts_of
 from foretime_sidecar.site_import.pbs_not_modelled import (
@@ -71,11 +75,14 @@ def import_pbs_site(
     found = read("rstat", lambda text: list(reservations_of(text, zone_of_commands, names)))
     spans = parse_dedicated_times(output.text("dedicated_time"), zone)
     usage = parse_usage(output.text("usage"))
+    usage_at, decayed_at = parse_usage_times(output.text("usage"))
     values: dict[str, Any] = {
         "queues": read(
             "server", lambda _: tuple(queue_of(each) for each in ours if is_execution(each))
         ),
         "server": read("server", lambda _: server_of(server, sched, default)),
+        "usage_at": usage_at,
+        "decayed_at": decayed_at,
         "share_groups": read("resource_group", lambda text: parse_resource_group(text, usage)),
         # The file that PBS installs has days of 1998.
         "dedicated_time": tuple(

@@ -168,7 +168,7 @@ void register_site(nb::module_& m) {
       .def_rw("iteration", &PbsSite::iteration)
       .def_rw("epoch", &PbsSite::epoch)
       .def_rw("usage_lag", &PbsSite::usage_lag)
-      .def_rw("usage_at", &PbsSite::usage_at, nb::arg().none())
+      .def_rw("decayed_at", &PbsSite::decayed_at, nb::arg().none())
       .def_rw("sort_keys", &PbsSite::sort_keys)
       .def_rw("threshold", &PbsSite::threshold, nb::arg().none())
       .def_rw("limits", &PbsSite::limits)
@@ -235,7 +235,13 @@ void register_pbs(nb::module_& m, nb::class_<Engine>& engine) {
             e.pbs_planner().describe(index, {user, project});
           },
           nb::arg("index"), nb::arg("user"), nb::arg("project"))
-      .def("describe_all_for_pbs", &describe_all, nb::arg("rows"));
+      .def("describe_all_for_pbs", &describe_all, nb::arg("rows"))
+      // When it was decayed and charged last, what each entity has used, and their numbers by code.
+      .def("pbs_usage", [](const Engine& e) {
+        const PbsState& state = e.pbs_planner().state();
+        const PbsFairShare& shares = state.fair_share;
+        return std::tuple(shares.decayed_at(), state.last_cycle, shares.usage(), shares.number());
+      });
 }
 
 }  // namespace foretime

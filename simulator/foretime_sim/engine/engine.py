@@ -22,10 +22,10 @@ from foretime_sim.engine.native.node_core import (
 )
 from foretime_sim.engine.native.pbs_core import (
     WHY_NEVER,
-    PbsNames,
     describe_for_pbs,
     use_pbs_site,
 )
+from foretime_sim.engine.native.pbs_names import PbsNames
 from foretime_sim.engine.native.slurm_core import (
     check_all_ran,
     describe_for_slurm,

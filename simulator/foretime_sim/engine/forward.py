@@ -23,7 +23,7 @@ from foretime_estimators.time_units import LONGEST_S
 from foretime_sim import _core
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
-from foretime_sim.engine.native.pbs_core import PbsNames
+from foretime_sim.engine.native.pbs_names import PbsNames
 from foretime_sim.engine.native.snapshot_columns import (
     NEVER,
     checked_column,

@@ -11,7 +11,8 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import core_group, core_request
-from foretime_sim.engine.native.pbs_core import PbsNames, check_notes, core_pbs_site
+from foretime_sim.engine.native.pbs_core import check_notes, core_pbs_site
+from foretime_sim.engine.native.pbs_names import PbsNames
 from foretime_sim.engine.native.slurm_core import as_submitted, core_site
 from foretime_sim.engine.node_snapshot import NodeRequests
 from foretime_sim.engine.snapshot import Snapshot

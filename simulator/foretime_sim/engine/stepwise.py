@@ -15,7 +15,12 @@ from foretime_sim.engine.job_view import JobView, Moves
 from foretime_sim.engine.native.bgp_core import by_size_and_name, use_bgp_machine
 from foretime_sim.engine.native.engine_core import core_counters, core_engine, core_schedule
 from foretime_sim.engine.native.node_core import core_request, use_machine
-from foretime_sim.engine.native.pbs_core import PbsNames, check_resources, use_pbs_site
+from foretime_sim.engine.native.pbs_core import (
+    check_resources,
+    use_pbs_site,
+)
+from foretime_sim.engine.native.pbs_names import PbsNames
+from foretime_sim.engine.native.pbs_shares import with_usage
 from foretime_sim.engine.native.slurm_core import (
     StepwiseNames,
     slurm_reason,
@@ -35,6 +40,7 @@ from foretime_sim.policies.policy_calls import PolicyCalls, has_python
 from foretime_sim.policies.python_policy import PythonOrder
 from foretime_sim.policies.role_times import JobTimesUpdate
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.workloads.node_request import JobResources, Request, fit_request
 from foretime_sim.workloads.site_jobs import SiteJob
 
@@ -483,6 +489,13 @@ class Engine:
         if self._slurm_names is None:
             return ""
         return slurm_reason(self._core, self._slurm_names.site, index)
+
+    def pbs_site(self) -> PbsSite | None:
+        """Give the site's PBS with what fair share has charged by now; ``None`` under others."""
+        if self._pbs_names is None or not isinstance(self.policy.backfill, Pbs):
+            return None
+        site = self.policy.backfill.site
+        return with_usage(self._core, site, self.epoch_of_zero, self._pbs_names)
 
     def cancel(self, index: int) -> None:
         """Take a job that has not started out of the queue.

@@ -9,7 +9,7 @@ import numpy as np
 from foretime_estimators.arrays import Int64Array
 
 from foretime_sim import _core
-from foretime_sim.engine.native.pbs_core import PbsNames
+from foretime_sim.engine.native.pbs_names import PbsNames
 from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.workloads.node_request import (

@@ -201,6 +201,42 @@ def test_fair_share_goes_on_from_the_usage_when_it_was_read() -> None:
         assert told == expected, (bob_used, read_at)
 
 
+def test_usage_is_as_of_its_file_and_decays_on() -> None:
+    """Ann's job, of 12 CPUs, is charged for 150 s more by the last cycle before it ends: 1,800."""
+    fair = PbsScheduler(
+        strict_ordering=True,
+        fair_share=True,
+        fairshare_usage_res="ncpus*walltime",
+        fairshare_decay_time_s=1000,
+    )
+    server = PbsServer(backfill_depth=0, scheduler_iteration_s=150)
+    anns, bobs = (
+        waiting(number, chunk(4, 4), 16, user=user) for number, user in ((2, "ann"), (3, "bob"))
+    )
+    ann_first, bob_first = [300, 360], [360, 300]
+    for written, decayed, bob_used, expected in (
+        (NOW, NOW, 2_799.0, bob_first),
+        (NOW, NOW, 2_801.0, ann_first),
+        # 1,200 more since the file was written, which was before the site was read.
+        (NOW - 100, NOW, 3_999.0, bob_first),
+        (NOW - 100, NOW, 4_001.0, ann_first),
+        # A decay is due now: her 1,000 are 500.
+        (NOW, NOW - 1_001, 4_599.0, bob_first),
+        (NOW, NOW - 1_001, 4_601.0, ann_first),
+    ):
+        groups = (ShareGroup("ann", usage=1_000.0), ShareGroup("bob", usage=bob_used))
+        site = replace(
+            SITE,
+            server=server,
+            scheduler=fair,
+            share_groups=groups,
+            usage_at=written,
+            decayed_at=decayed,
+        )
+        told = starts(site, look(anns, bobs), 900, 60, 60, read_at=NOW - 50)
+        assert told == expected, (written, decayed, bob_used)
+
+
 def test_what_the_model_leaves_out_is_said() -> None:
     odd = waiting(2, replace(chunk(2), not_modelled=("host of chunks",)))
     strange = waiting(3, chunk(2), queue="new")

@@ -22,12 +22,20 @@ from foretime_sim.mocks.pbs.mock_pbs import MockPbs
 from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Correction, Policy
+from foretime_sim.reference.pbs.fair_share import FairShare
+from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.sites.pbs.limits import PbsLimits
 from foretime_sim.sites.pbs.scheduler import PbsScheduler
-from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsServer, PbsSite
+from foretime_sim.sites.pbs.site import (
+    PbsHost,
+    PbsQueue,
+    PbsServer,
+    PbsSite,
+    ShareGroup,
+)
 from foretime_sim.waits.best_of import BestOf
 
-from tests.support.replay_runs import CLOCK, made_workload
+from tests.support.replay_runs import CLOCK, PROCESSORS, made_workload
 
 
 def site(cpus: int, **server: Any) -> PbsSite:
@@ -85,12 +93,29 @@ def test_forecasts_of_a_site_change_nothing_that_is_scheduled() -> None:
     np.testing.assert_array_equal(waits[0], waits[1])
 
 
-def test_looks_at_a_site_give_the_starts_that_come() -> None:
-    """With runtimes known, and nobody to come, its forward runs are what the mock does next."""
+LIMITED = site(PROCESSORS, limits=PbsLimits(max_run={"u:PBS_GENERIC": 2}))
+FAIR = replace(
+    PbsSite.flat(PROCESSORS),
+    server=PbsServer(scheduler_iteration_s=10**9),  # no cycles but those of events
+    scheduler=PbsScheduler(
+        strict_ordering=True,
+        fair_share=True,
+        fairshare_usage_res="ncpus*walltime",
+        unknown_shares=10,
+        fairshare_decay_time_s=600,
+    ),
+    share_groups=tuple(ShareGroup(f"user{number}", shares=10) for number in range(4)),
+)
+
+
+@pytest.mark.parametrize("scheduled", [LIMITED, FAIR], ids=["limits", "fair share"])
+def test_looks_at_a_site_give_the_starts_that_come(scheduled: PbsSite) -> None:
+    """With runtimes known, and nobody to come, its forward runs are what the mock does next.
+
+    The look comes before the cycle of the last submission.
+    """
     workload = made_workload(60, days=1)
     submitted = np.sort(workload.submit_time // 50)
-    limits = PbsLimits(max_run={"u:PBS_GENERIC": 2})
-    scheduled = site(workload.machine_processors, limits=limits)
     policy = Policy(backfill=Pbs(scheduled), correction=Correction.PBS)
     setup = PbsSetup(workload.machine_processors, machine=scheduled.machine)
     pbs = MockPbs(setup, policy, None, CLOCK)
@@ -107,11 +132,10 @@ def test_looks_at_a_site_give_the_starts_that_come() -> None:
                 int(workload.actual_runtime[job]),
             )
         )
-    pbs.advance(pbs.now + 1)
     client = PbsCommands(pbs.run)
     look = Look(pbs.now, client.queue(), soft_limit=True, correction=Correction.PBS)
     moment = QueueMoment.of(look, ForecastSettings())
-    by_site, _ = under_pbs(moment.everybody(), scheduled)
+    by_site, _ = under_pbs(moment.everybody(), pbs.site())
     jobs = [int(request.job_id.partition(".")[0]) - 1 for request in moment.requests]
     runtimes = workload.actual_runtime[jobs][None, :]
     assert len(by_site.asked) > 20
@@ -119,6 +143,37 @@ def test_looks_at_a_site_give_the_starts_that_come() -> None:
     pbs.finish()
     came = pbs.schedule().start_time[[jobs[column] for column in by_site.asked.tolist()]]
     assert starts.tolist() == came.tolist()
+    if scheduled is FAIR:  # what was used by then decides
+        unread, _ = under_pbs(moment.everybody(), scheduled)
+        starts = start_times_of(unread.asked, unread.snapshot, unread.policy, runtimes)[0]
+        assert starts.tolist() != came.tolist()
+
+
+def test_a_mock_of_no_site_has_none_to_tell() -> None:
+    with pytest.raises(InputError, match=r"is no site's PBS: give Pbs\(site\)"):
+        MockPbs(PbsSetup(8), Policy()).site()
+
+
+def test_the_site_that_a_mock_tells_has_what_the_specification_charged() -> None:
+    """Its own tree is charged with the same jobs, cycle by cycle, until the first has ended."""
+    pbs = MockPbs(PbsSetup(PROCESSORS), Policy(backfill=Pbs(FAIR)), None, CLOCK)
+    tree = FairShare(FAIR.share_groups, FAIR.scheduler, CLOCK)
+    jobs = [
+        PbsJob(number, 0, 2_000, (Chunk(1, {"ncpus": 4}),), user=user, walltime_s=2_000)
+        for number, user in enumerate(("user1", "user2", "nobody_known"))
+    ]
+    for number, each in enumerate(jobs):
+        pbs.advance(CLOCK + 700 * number)
+        pbs.submit(PbsSubmission(each.user, None, None, 4, 2_000, 2_000))
+        tree.begin_cycle([(job, 700 * (number - job.index)) for job in jobs[:number]], pbs.now)
+        tree.entity_of(each)
+        tree.end_cycle([(job, 700 * (number - job.index)) for job in jobs[: number + 1]])
+    pbs.advance(CLOCK + 1_500)
+    told = pbs.site()
+    used = {group.name: group.usage for group in told.share_groups}
+    assert used == {name: tree.by_name[name].usage for name in used}
+    assert used["user1"] > 1000 > used["nobody_known"] == used["user3"] == 1.0
+    assert (told.usage_at, told.decayed_at) == (CLOCK + 1_400, tree.decayed_at)
 
 
 def test_a_site_of_several_hosts_is_refused_with_forecasts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from foretime_sim.sites.pbs.site import PbsHost, PbsQueue, PbsSite, ShareGroup
 from foretime_sim.sites.site_file import format_site
 from foretime_sim.sites.slurm.site import SlurmSite
 
-from tests.support.pbs.usage_files import usage_file
+from tests.support.pbs.usage_files import DECAYED_AT, usage_file
 
 SERVER = """\
 create queue workq
@@ -98,7 +99,9 @@ def test_it_is_read_at_the_start_at_intervals_and_after_a_change(pbs: LivePbs) -
 
 def test_usage_is_read_and_that_of_who_has_no_line_is_kept(pbs: LivePbs) -> None:
     (pbs.folder / "resource_group").write_text("staff 60 root 40\nann 61 staff 5\nbob 62 staff 5\n")
-    (pbs.folder / "usage").write_bytes(usage_file(ann=120.0, carl=30.4, dora=7.0))
+    file = pbs.folder / "usage"
+    file.write_bytes(usage_file(ann=120.0, carl=30.4, dora=7.0))
+    os.utime(file, (5_500.0, 5_700.9))
     pbs.after(0)
     site = pbs.kept.site
     assert isinstance(site, PbsSite)
@@ -110,6 +113,12 @@ def test_usage_is_read_and_that_of_who_has_no_line_is_kept(pbs: LivePbs) -> None
         ShareGroup("dora", "unknown", 1, 7.0),
     )
     assert site.unknown_usage == 38.0
+    assert (site.usage_at, site.decayed_at) == (5_700, DECAYED_AT)
+    # pbs_sched writes none before it has charged anybody.
+    file.unlink()
+    pbs.after(901)
+    assert isinstance(pbs.kept.site, PbsSite)
+    assert (pbs.kept.site.usage_at, pbs.kept.site.decayed_at) == (None, None)
 
 
 def test_a_usage_file_that_is_being_written_is_waited_for(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim import _core
-from foretime_sim.engine.native.pbs_core import _core_formula
+from foretime_sim.engine.native.pbs_shares import core_formula
 from foretime_sim.reference.pbs.formula import Formula
 from foretime_sim.sites.pbs.formula import parse_formula
 from hypothesis import example, given, settings
@@ -44,7 +44,7 @@ def test_the_core_gives_the_very_same_value(text: str, known: dict[str, float]) 
         read = parse_formula(text)
     except InputError:
         return
-    assert _core.pbs_formula_value(_core_formula(read), known) == Formula(read).value(known)
+    assert _core.pbs_formula_value(core_formula(read), known) == Formula(read).value(known)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_formulas_have_the_values_of_python(text: str, value: float) -> None:
     read = parse_formula(text)
     known = {"ncpus": 4.0, "mem": 0.0}
     assert Formula(read).value(known) == value
-    assert _core.pbs_formula_value(_core_formula(read), known) == value
+    assert _core.pbs_formula_value(core_formula(read), known) == value
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 
@@ -49,7 +50,9 @@ def test_written_and_read_again(site: PbsSite) -> None:
 
 def test_what_is_left_out_has_the_defaults() -> None:
     hosts = tuple(PbsHost(f"n{number}", {"ncpus": 8}) for number in (1, 2, 3))
-    assert site_of("") == PbsSite(hosts, (PbsQueue("workq"),))
+    site = PbsSite(hosts, (PbsQueue("workq"),))
+    assert site_of("") == site
+    assert pickle.loads(pickle.dumps(site)) == site
 
 
 def test_every_attribute_can_be_said() -> None:

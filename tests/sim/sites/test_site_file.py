@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,6 +47,11 @@ def test_written_and_read_again(site: SlurmSite) -> None:
 def test_the_text_is_the_same_every_time(site: SlurmSite) -> None:
     text = format_site(site)
     assert format_site(parse_site(text, source="made.toml")) == text
+
+
+def test_it_can_be_given_to_other_processes() -> None:
+    site = site_of("[qos.normal]\nPriority = 5")
+    assert pickle.loads(pickle.dumps(site)) == site
 
 
 def test_what_is_left_out_has_the_defaults() -> None:

@@ -94,7 +94,7 @@ def site_of(record: dict[str, Any]) -> PbsSite:
     record["soft_walltimes"] = told.get("soft_walltimes", False)
     return replace(
         site,
-        usage_at=record["decayed_at"],
+        decayed_at=record["decayed_at"],
         usage_lag_s=_USAGE_LAG_S,
         dedicated_time=tuple((begin, end) for begin, end in record.get("dedicated_time", ())),
         reservations=tuple(_reservation(each) for each in record.get("reservations", ())),

@@ -162,6 +162,7 @@ def pbs_sites(draw: st.DrawFn) -> PbsSite:
         ),
         version=draw(TEXTS),
         usage_at=draw(st.none() | MOMENTS),
+        decayed_at=draw(st.none() | MOMENTS),
         usage_lag_s=draw(TIMES),
         not_modelled=tuple(draw(st.lists(TEXTS, max_size=2))),
     )

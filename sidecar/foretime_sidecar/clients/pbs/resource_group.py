@@ -9,6 +9,8 @@ from dataclasses import replace
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs.site import ShareGroup
 
+TIMES = ("Charged at", "Decayed at")
+"""What stands before epoch seconds where usage comes from pbs_sched's own file."""
 _FIELDS = 4
 _PBS_OWN = {"TREEROOT", "unknown"}
 _USAGE = re.compile(r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*(-?\d+)\s+Usage:\s*(\d+)")
@@ -17,6 +19,13 @@ _USAGE = re.compile(r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*(-?\d+)
 def parse_usage(text: str) -> dict[str, float]:
     """Read what ``pbsfs -p`` prints: usage by name."""
     return {match[1]: float(match[3]) for match in _USAGE.finditer(text)}
+
+
+def parse_usage_times(text: str) -> tuple[int | None, int | None]:
+    """Give when usage was so and when it was last decayed; ``pbsfs`` itself tells neither."""
+    found = (re.search(rf"^{words}: (\d+)$", text, re.MULTILINE) for words in TIMES)
+    charged_at, decayed_at = (None if match is None else int(match[1]) for match in found)
+    return charged_at, decayed_at
 
 
 def parse_resource_group(

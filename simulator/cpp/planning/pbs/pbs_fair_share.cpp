@@ -12,11 +12,14 @@ constexpr double kLeastUsage = 1.0;  // FAIRSHARE_MIN_USAGE
 
 }  // namespace
 
-PbsFairShare::PbsFairShare(const PbsFairShareSettings& settings, Seconds decayed_at)
+PbsFairShare::PbsFairShare(const PbsFairShareSettings& settings, Seconds decayed_at, Seconds now)
     : decay_time_(settings.decay_time),
       decay_factor_(settings.decay_factor),
       decayed_at_(decayed_at),
       number_(settings.number) {
+  if (decayed_at_ > now && decay_time_ > 0) {  // the site was read later
+    decayed_at_ -= (decayed_at_ - now + decay_time_ - 1) / decay_time_ * decay_time_;
+  }
   for (const PbsShareGroup& group : settings.groups) add(group.parent, group.shares, group.usage);
   if (entities_.empty()) return;
   share_out(kRoot);
@@ -101,6 +104,13 @@ void PbsFairShare::find_factors(std::int32_t above) {
     at(child).used_factor = used + (at(above).used_factor - used) * part;
     find_factors(child);
   }
+}
+
+std::vector<double> PbsFairShare::usage() const {
+  std::vector<double> usage;
+  usage.reserve(entities_.size());
+  for (const Entity& entity : entities_) usage.push_back(entity.usage);
+  return usage;
 }
 
 void PbsFairShare::assume(std::int32_t entity, double used) {

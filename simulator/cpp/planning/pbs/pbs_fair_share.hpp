@@ -12,7 +12,8 @@ namespace foretime {
 
 class PbsFairShare {
  public:
-  PbsFairShare(const PbsFairShareSettings& settings, Seconds decayed_at);
+  // Usage is decayed in steps from `decayed_at` on, which may be after `now`.
+  PbsFairShare(const PbsFairShareSettings& settings, Seconds decayed_at, Seconds now);
 
   // Whom a code stands for; who is not in resource_group is below those who are unknown.
   std::int32_t entity(std::int32_t code);
@@ -25,6 +26,10 @@ class PbsFairShare {
   double part(std::int32_t entity) const { return at(entity).part; }
   // -1: the one stands first, 1: the other, 0: neither.
   int compare(std::int32_t one, std::int32_t other) const;
+  // For who reads it from outside.
+  Seconds decayed_at() const { return decayed_at_; }
+  std::vector<double> usage() const;  // by entity
+  const std::map<std::int32_t, std::int32_t>& number() const { return number_; }
 
  private:
   struct Entity {

@@ -116,7 +116,7 @@ struct PbsSite {
   std::vector<PbsLimit> limits_of_waiting;
   std::vector<std::pair<Seconds, Seconds>> dedicated_time;
   std::vector<PbsReservation> reservations;
-  std::optional<Seconds> usage_at;
+  std::optional<Seconds> decayed_at;  // usage, the last time; nothing: as the engine begins
 
   // Whether there may be top jobs (`should_backfill_with_job`).
   bool backfills() const {

@@ -71,7 +71,7 @@ struct PbsState {
         counts(site->limits),
         in_queue(site->limits_in_queue),
         of_waiting(site->limits_of_waiting),
-        fair_share(site->fair_share, site->usage_at.value_or(now)),
+        fair_share(site->fair_share, site->decayed_at.value_or(now), now),
         last_cycle(now) {}
 
   PbsRecord& record(JobIndex index) { return records[static_cast<std::size_t>(index)]; }

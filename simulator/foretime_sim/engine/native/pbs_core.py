@@ -10,31 +10,17 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim import _core
 from foretime_sim.engine.native.node_core import core_request
-from foretime_sim.sites.pbs.formula import FormulaNode, parse_formula
-from foretime_sim.sites.pbs.limits import EntityLimits, PbsLimits
+from foretime_sim.engine.native.pbs_names import PbsNames, all_limits, owners
+from foretime_sim.engine.native.pbs_shares import LISTED, add_shares, core_formula
+from foretime_sim.sites.pbs.limits import EntityLimits
 from foretime_sim.sites.pbs.refusals import check_modelled, order_formula
-from foretime_sim.sites.pbs.site import PbsQueue, PbsServer, PbsSite
-from foretime_sim.workloads.labels import Labels
+from foretime_sim.sites.pbs.site import PbsQueue, PbsSite
 from foretime_sim.workloads.node_request import JobResources, Request
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
 from foretime_sim.workloads.workload import Workload
 
-_LISTED = ("ncpus", "mem", "ngpus", "walltime", "soft_walltime")
-"""What a job of a workload asks for, in the order of the core's PbsList."""
-_FORMULA_NAMES = frozenset(
-    (
-        *_LISTED,
-        "cput",
-        "queue_priority",
-        "job_priority",
-        "fairshare_perc",
-        "fair_share_perc",
-        "fairshare_tree_usage",
-        "fairshare_factor",
-    )
-)
 _SORT_KEYS = {
-    **{name: place for place, name in enumerate(_LISTED)},
+    **{name: place for place, name in enumerate(LISTED)},
     "job_priority": 5,
     "fair_share_perc": 6,
 }
@@ -45,44 +31,6 @@ WHY_NEVER = (
 )
 """Why a job may never run."""
 _NO_LIMIT = np.iinfo(np.int64).max
-
-
-class PbsNames:
-    """Users and projects as the codes that the core knows them by.
-
-    Parameters
-    ----------
-    site
-        Whose jobs they are. Names in its limits, and in resource_group, come first.
-    """
-
-    def __init__(self, site: PbsSite) -> None:
-        self._codes: dict[str, dict[str, int]] = {"u": {}, "p": {}}
-        for owner in _owners(site):
-            for limits in _all_limits(owner.limits):
-                for who in limits:
-                    kind, _, name = who.partition(":")
-                    if kind in self._codes:
-                        self.code(kind, name)
-        for group in site.share_groups:
-            for kind in self._codes:
-                self.code(kind, group.name)
-
-    def code(self, kind: str, name: str | None) -> int:
-        """Give the code of a user (``u``) or a project (``p``); -1 for none."""
-        if name is None:
-            return -1
-        known = self._codes[kind]
-        return known.setdefault(name, len(known))
-
-    def columns(self, users: Labels | None, projects: Labels | None, jobs: int) -> np.ndarray:
-        """Give the rows of codes of a workload's jobs."""
-        rows = np.full((jobs, 2), -1, dtype=np.int64)
-        for column, (kind, labels) in enumerate((("u", users), ("p", projects))):
-            if labels is not None:
-                codes = np.array([*(self.code(kind, name) for name in labels.names), -1])
-                rows[:, column] = codes[labels.codes]
-        return rows
 
 
 def check_pbs_site(site: PbsSite) -> None:
@@ -99,9 +47,9 @@ def check_pbs_site(site: PbsSite) -> None:
             "sched_config: fairshare_entity is egroup, and logs have no groups: give euser, project"
             " or queue"
         )
-    for owner in _owners(site):
+    for owner in owners(site):
         where = f"queue {owner.name}" if isinstance(owner, PbsQueue) else "server"
-        for limits in _all_limits(owner.limits):
+        for limits in all_limits(owner.limits):
             if group := next((who for who in limits if who.startswith("g:")), None):
                 raise InputError(
                     f"{where}: the limit of {group} can't be counted, as logs have no groups: leave"
@@ -135,16 +83,17 @@ def core_pbs_site(site: PbsSite, epoch: int, names: PbsNames) -> _core.PbsSite:
     core.fuzzy = settings.opt_backfill_fuzzy_s
     core.iteration = server.scheduler_iteration_s
     core.usage_lag = site.usage_lag_s
-    core.usage_at = None if site.usage_at is None else site.usage_at - epoch
+    decayed_at = site.usage_at if site.decayed_at is None else site.decayed_at
+    core.decayed_at = None if decayed_at is None else decayed_at - epoch
     keys = [(key, high) for key, high in settings.job_sort_key if key in _SORT_KEYS]
     core.sort_keys = [(_SORT_KEYS[key], high) for key, high in keys]
     core.threshold = server.job_sort_formula_threshold
     if (formula := order_formula(server)) is not None:
-        core.order_by(_core_formula(formula))
+        core.order_by(core_formula(formula))
     _add_hosts(core, site)
     _add_queues(core, site)
     _add_limits(core, site, names)
-    _add_shares(core, site, names)
+    add_shares(core, site, names)
     core.dedicated_time = [(begin - epoch, end - epoch) for begin, end in site.dedicated_time]
     numbers = {host.name: number for number, host in enumerate(site.able)}
     for each in site.reservations:
@@ -191,8 +140,8 @@ def _add_queues(core: _core.PbsSite, site: PbsSite) -> None:
         defaults = {**server.resources_default, **queue.resources_default}
         made.default_soft = defaults.get("soft_walltime", 0)
         owners = (server, queue)
-        made.least = [max(o.resources_min.get(name, 0) for o in owners) for name in _LISTED]
-        made.most = [min(o.resources_max.get(name, _NO_LIMIT) for o in owners) for name in _LISTED]
+        made.least = [max(o.resources_min.get(name, 0) for o in owners) for name in LISTED]
+        made.most = [min(o.resources_max.get(name, _NO_LIMIT) for o in owners) for name in LISTED]
         made.pool = pools.index(queue.name) if queue.name in pools else 0
         _tell_apart(made, site, queue)
         queues.append(made)
@@ -221,26 +170,11 @@ def _tell_apart(made: _core.PbsQueue, site: PbsSite, queue: PbsQueue) -> None:
     )
 
 
-def _owners(site: PbsSite) -> list[PbsServer | PbsQueue]:
-    """Give who has limits: the server, then its queues."""
-    return [site.server, *site.queues]
-
-
-def _all_limits(limits: PbsLimits) -> list[EntityLimits]:
-    return [
-        *limits.while_running,
-        limits.max_queued,
-        *limits.max_queued_res.values(),
-        limits.queued_jobs_threshold,
-        *limits.queued_jobs_threshold_res.values(),
-    ]
-
-
 def _add_limits(core: _core.PbsSite, site: PbsSite, names: PbsNames) -> None:
     running: list[_core.PbsLimit] = []
     in_queue: list[_core.PbsLimit] = []
     waiting: list[_core.PbsLimit] = []
-    for number, owner in enumerate(_owners(site), start=-1):
+    for number, owner in enumerate(owners(site), start=-1):
         limits = owner.limits
         for found, jobs, resources in (
             (running, limits.max_run, limits.max_run_res),
@@ -249,14 +183,14 @@ def _add_limits(core: _core.PbsSite, site: PbsSite, names: PbsNames) -> None:
         ):
             found += _core_limits(number, -1, jobs, names)
             for name, by_whom in resources.items():
-                if name in _LISTED:
+                if name in LISTED:
                     found += _core_limits(
-                        number, _LISTED.index(name), by_whom, names, if_asked=found is running
+                        number, LISTED.index(name), by_whom, names, if_asked=found is running
                     )
         running += [
-            _core.PbsLimit(number, "o", _LISTED.index(name), amount, {}, if_asked=True)
+            _core.PbsLimit(number, "o", LISTED.index(name), amount, {}, if_asked=True)
             for name, amount in owner.resources_available.items()
-            if name in _LISTED
+            if name in LISTED
         ]
     core.limits, core.limits_in_queue, core.limits_of_waiting = running, in_queue, waiting
 
@@ -279,48 +213,6 @@ def _core_limits(
         named = {names.code(kind, name): most for name, most in mine.items()}
         found.append(_core.PbsLimit(queue, kind, what, generic, named, if_asked))
     return found
-
-
-def _add_shares(core: _core.PbsSite, site: PbsSite, names: PbsNames) -> None:
-    settings = site.scheduler
-    places = {"root": 0, "unknown": 1}
-    groups = [(-1, 0, 1.0), (0, settings.unknown_shares, site.unknown_usage)]
-    waiting = list(site.share_groups)
-    while waiting:
-        group = next(group for group in waiting if group.parent in places)
-        waiting.remove(group)
-        places[group.name] = len(groups)
-        groups.append((places[group.parent], group.shares, group.usage))
-    entity = settings.fairshare_entity
-    if entity == "queue":
-        number = {at: places[q.name] for at, q in enumerate(site.queues) if q.name in places}
-    else:
-        kind = "p" if entity == "project" else "u"
-        number = {names.code(kind, name): place for name, place in places.items()}
-    core.share(
-        on=settings.fair_share,
-        enforce_no_shares=settings.fairshare_enforce_no_shares,
-        entity="euser" if entity == "egroup" else entity,
-        decay_time=settings.fairshare_decay_time_s,
-        decay_factor=settings.fairshare_decay_factor,
-        usage=_core_formula(parse_formula(settings.fairshare_usage_res)),
-        groups=groups,
-        number=number,
-    )
-
-
-def _core_formula(root: FormulaNode) -> list[tuple[str, float, str, list[int]]]:
-    """Give a formula's nodes, each after those below it."""
-    nodes: list[tuple[str, float, str, list[int]]] = []
-
-    def add(node: FormulaNode) -> int:
-        below = [add(each) for each in node.below]
-        name = node.name if node.name in _FORMULA_NAMES else ""
-        nodes.append((node.kind, node.number, name, below))
-        return len(nodes) - 1
-
-    add(root)
-    return nodes
 
 
 def use_pbs_site(
@@ -398,7 +290,7 @@ def check_notes(site: PbsSite, *, known: bool) -> None:
     """
     if known:
         return
-    limits = [each for owner in _owners(site) for each in _all_limits(owner.limits)]
+    limits = [each for owner in owners(site) for each in all_limits(owner.limits)]
     by_person = any(who.startswith(("u:", "p:")) for each in limits for who in each)
     if site.scheduler.fair_share or by_person:
         what = "fair share" if site.scheduler.fair_share else "limits of users or projects"

@@ -38,6 +38,7 @@ from foretime_sim.mocks.pbs.replies import PbsReplies
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
+from foretime_sim.sites.pbs.site import PbsSite
 
 MANAGER = "root"
 _DEFAULT_QUEUE = "workq"
@@ -117,6 +118,19 @@ class MockPbs(MockScheduler[PbsJob]):
         """Name of its one host: that of the site that it schedules as, if there is one."""
         backfill = self._engine.policy.backfill
         return backfill.site.able[0].name if isinstance(backfill, Pbs) else "node1"
+
+    def site(self) -> PbsSite:
+        """Give the site that it schedules as, with what fair share has charged by now.
+
+        Raises
+        ------
+        InputError
+            If it schedules as no site's PBS.
+        """
+        site = self._engine.pbs_site()
+        if site is None:
+            raise InputError(f"the policy {self._engine.policy} is no site's PBS: give Pbs(site)")
+        return site
 
     # The clock ------------------------------------------------------------------------------
 

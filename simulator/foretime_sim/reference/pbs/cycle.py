@@ -71,8 +71,7 @@ class PbsCycles:
     def __init__(self, site: PbsSite, begins_at: int) -> None:
         check_modelled(site)
         self.site = site
-        decayed_at = begins_at if site.usage_at is None else site.usage_at
-        self.fair_share = FairShare(site.share_groups, site.scheduler, decayed_at)
+        self.fair_share = FairShare(site.share_groups, site.scheduler, _decayed_at(site, begins_at))
         read = order_formula(site.server)
         self.formula = None if read is None else Formula(read)
 
@@ -107,6 +106,15 @@ class PbsCycles:
             )
             for job in waiting
         }
+
+
+def _decayed_at(site: PbsSite, begins_at: int) -> int:
+    """Give when usage was last decayed as a run begins, whenever the site was read."""
+    told = site.usage_at if site.decayed_at is None else site.decayed_at
+    span = site.scheduler.fairshare_decay_time_s
+    if told is None:
+        return begins_at
+    return begins_at - (begins_at - told) % span if told > begins_at and span > 0 else told
 
 
 class _Cycle:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TypeAlias
 
 EntityLimits: TypeAlias = Mapping[str, int]
@@ -12,14 +11,6 @@ EntityLimits: TypeAlias = Mapping[str, int]
 
 A limit of somebody by name takes the place of the generic one.
 """
-
-
-def _none() -> EntityLimits:
-    return MappingProxyType({})
-
-
-def _no_resources() -> Mapping[str, EntityLimits]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +40,12 @@ class PbsLimits:
     10
     """
 
-    max_run: EntityLimits = field(default_factory=_none)
-    max_run_res: Mapping[str, EntityLimits] = field(default_factory=_no_resources)
-    max_queued: EntityLimits = field(default_factory=_none)
-    max_queued_res: Mapping[str, EntityLimits] = field(default_factory=_no_resources)
-    queued_jobs_threshold: EntityLimits = field(default_factory=_none)
-    queued_jobs_threshold_res: Mapping[str, EntityLimits] = field(default_factory=_no_resources)
+    max_run: EntityLimits = field(default_factory=dict)
+    max_run_res: Mapping[str, EntityLimits] = field(default_factory=dict)
+    max_queued: EntityLimits = field(default_factory=dict)
+    max_queued_res: Mapping[str, EntityLimits] = field(default_factory=dict)
+    queued_jobs_threshold: EntityLimits = field(default_factory=dict)
+    queued_jobs_threshold_res: Mapping[str, EntityLimits] = field(default_factory=dict)
 
     @property
     def while_running(self) -> tuple[EntityLimits, ...]:

@@ -229,7 +229,10 @@ class PbsSite:
     version
         Of PBS.
     usage_at
-        When the fair-share tree was last decayed; ``None``: when the site begins.
+        When usage was as the share groups have it; ``None``: when the site begins.
+    decayed_at
+        When it was last decayed; decays come every ``fairshare_decay_time`` from then on. ``None``:
+        at ``usage_at``.
     usage_lag_s
         How old the server's knowledge of what running jobs have used is: MoM sends it every
         ``$min_check_poll`` to ``$max_check_poll`` seconds (10 to 120).
@@ -258,6 +261,7 @@ class PbsSite:
     reservations: tuple[PbsReservation, ...] = ()
     version: str = "23.06.06"
     usage_at: int | None = None
+    decayed_at: int | None = None
     usage_lag_s: int = 0
     not_modelled: tuple[str, ...] = ()
 

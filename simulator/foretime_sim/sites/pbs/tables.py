@@ -142,7 +142,8 @@ LABELS = _by_name(TEXT.read, lambda _, text: quoted(text), '{ arch = "linux" }')
 
 FIRST_KEYS = {
     "version": Key("version", TEXT, "release"),
-    "usage_at": Key("usage_at", MOMENT, "when the fair-share tree was last decayed"),
+    "usage_at": Key("usage_at", MOMENT, "when usage was as it is below"),
+    "decayed_at": Key("decayed_at", MOMENT, "when usage was last decayed"),
     "usage_lag": Key("usage_lag_s", TIME, "how late usage of running jobs is known"),
     "dedicated_time": Key("dedicated_time", Kind(_spans, _written_spans), "spans"),
 }

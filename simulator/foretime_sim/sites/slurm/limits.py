@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TypeAlias
 
 Tres: TypeAlias = Mapping[str, int]
 """Counts by kind: ``cpu``, ``mem`` (MiB), ``node``, ``billing``, ``gres/gpu``, ``license/NAME``."""
-
-
-def _none() -> Tres:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +50,23 @@ class Limits:
 
     grp_jobs: int | None = None
     grp_submit_jobs: int | None = None
-    grp_tres: Tres = field(default_factory=_none)
-    grp_tres_mins: Tres = field(default_factory=_none)
-    grp_tres_run_mins: Tres = field(default_factory=_none)
+    grp_tres: Tres = field(default_factory=dict)
+    grp_tres_mins: Tres = field(default_factory=dict)
+    grp_tres_run_mins: Tres = field(default_factory=dict)
     grp_wall_s: int | None = None
     max_jobs: int | None = None
     max_submit_jobs: int | None = None
     max_jobs_per_account: int | None = None
     max_submit_jobs_per_account: int | None = None
-    max_tres_per_job: Tres = field(default_factory=_none)
-    max_tres_per_node: Tres = field(default_factory=_none)
-    max_tres_mins_per_job: Tres = field(default_factory=_none)
-    max_tres_per_user: Tres = field(default_factory=_none)
-    max_tres_per_account: Tres = field(default_factory=_none)
-    max_tres_run_mins_per_user: Tres = field(default_factory=_none)
-    max_tres_run_mins_per_account: Tres = field(default_factory=_none)
+    max_tres_per_job: Tres = field(default_factory=dict)
+    max_tres_per_node: Tres = field(default_factory=dict)
+    max_tres_mins_per_job: Tres = field(default_factory=dict)
+    max_tres_per_user: Tres = field(default_factory=dict)
+    max_tres_per_account: Tres = field(default_factory=dict)
+    max_tres_run_mins_per_user: Tres = field(default_factory=dict)
+    max_tres_run_mins_per_account: Tres = field(default_factory=dict)
     max_wall_s: int | None = None
-    min_tres_per_job: Tres = field(default_factory=_none)
+    min_tres_per_job: Tres = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

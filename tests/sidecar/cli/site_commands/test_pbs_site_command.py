@@ -6,13 +6,14 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.site_file import parse_site, read_site
 
-from tests.support.pbs.usage_files import usage_file
+from tests.support.pbs.usage_files import DECAYED_AT, usage_file
 
 Run = Callable[..., tuple[int, str, str]]
 SERVER = """\
@@ -149,7 +150,11 @@ def test_a_live_pbs_is_found_and_asked_as_its_output_is_saved(
     (saved / "rstat").write_text(later.replace("Mon Nov 23 23:59", "Tue Nov 24 00:59"))
     there = ("--time-zone", "Europe/Stockholm")
     assert run("site", "import", "--from", saved, "--output", from_files, *there)[0] == 0
-    assert live.read_text() == from_files.read_text()
+    # pbsfs, whose output is saved, does not tell when usage was so, and when it was decayed.
+    told = live.read_text().splitlines()
+    times = [line for line in told if line.startswith(("usage_at = ", "decayed_at = "))]
+    assert times[1] == f"decayed_at = {datetime.fromtimestamp(DECAYED_AT, UTC):%FT%TZ}"
+    assert [line for line in told if line not in times] == from_files.read_text().splitlines()
 
 
 def test_files_that_cant_be_read_are_named(run: Run, commands: Path, tmp_path: Path) -> None:

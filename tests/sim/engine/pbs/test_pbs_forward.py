@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from foretime_sim.engine.forward import (
 from foretime_sim.engine.told_pbs_jobs import pbs_request
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Correction
+from foretime_sim.reference.pbs import cycle
+from foretime_sim.reference.pbs.fair_share import FairShare
 from foretime_sim.reference.pbs.job import Chunk, PbsJob
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
 from foretime_sim.sites.pbs.limits import PbsLimits
@@ -183,12 +186,58 @@ def _sites(draw: st.DrawFn) -> PbsSite:
     )
 
 
+@st.composite
+def _sites_with_shares(draw: st.DrawFn) -> PbsSite:
+    """A site whose fair share decides."""
+    site, drawn = draw(_sites()), draw(pbs_sites())
+    scheduler = replace(
+        drawn.scheduler,
+        fair_share=True,
+        job_sort_key=(),
+        unknown_shares=0,
+        fairshare_decay_time_s=draw(st.sampled_from([0, 20, 100, 86_400])),
+    )
+    return replace(
+        site,
+        scheduler=scheduler,
+        share_groups=drawn.share_groups,
+        usage_at=EPOCH,
+        decayed_at=draw(st.none() | st.integers(EPOCH - 50, EPOCH + 50)),
+    )
+
+
+class _Watched(FairShare):
+    """Notes at each cycle what its tree is by then, as pbs_sched's file of usage has it."""
+
+    cycles: ClassVar[list[tuple[int, int, dict[str, float]]]] = []
+
+    def begin_cycle(self, running: Sequence[tuple[PbsJob, int]], now: int) -> None:
+        super().begin_cycle(running, now)
+        used = {name: entity.usage for name, entity in self.by_name.items()}
+        self.cycles.append((now, self.decayed_at, used))
+
+
+def run_and_read(site: PbsSite, jobs: Sequence[PbsJob], now: int) -> tuple[PbsRun, PbsSite]:
+    """Run jobs, and give the site as it was read after the last cycle before a moment."""
+    _Watched.cycles.clear()
+    with mock.patch.object(cycle, "FairShare", _Watched):
+        run = run_pbs(site, jobs)
+    before = [each for each in _Watched.cycles if each[0] < now]
+    if not before:
+        return run, site
+    charged_at, decayed_at, used = before[-1]
+    groups = tuple(replace(group, usage=used[group.name]) for group in site.share_groups)
+    return run, replace(site, share_groups=groups, usage_at=charged_at, decayed_at=decayed_at)
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_a_told_queue_goes_on_as_the_specification_runs_it(data: st.DataObject) -> None:
-    site = data.draw(_sites())
-    jobs = data.draw(_jobs(site))
-    run = run_pbs(site, jobs)
+@given(st.data(), st.sampled_from([_sites, _sites_with_shares]))
+def test_a_told_queue_goes_on_as_the_specification_runs_it(
+    data: st.DataObject, sites: Callable[[], st.SearchStrategy[PbsSite]]
+) -> None:
+    begun = data.draw(sites())
+    jobs = data.draw(_jobs(begun))
+    run, site = run_and_read(begun, jobs, jobs[-1].submit_time)
     # The cycle of the moment is the one after the last submission, and there is no other.
     now = jobs[-1].submit_time
     ends = {run.start[at] + jobs[at].held_s for at in run.start_order}
@@ -225,6 +274,29 @@ def two_wait(site: PbsSite) -> Snapshot:
         job(2, 4, 100, user="bob", submit_time=20),
     ]
     return snapshot_of(site, jobs, PbsRun({0: 0}, {0: {"n0": {"ncpus": 4}}}, [0]), 100)
+
+
+@pytest.mark.parametrize(
+    ("decayed_at", "bobs", "starts"),
+    [
+        # Due at 100 s: ann's 1,000 are halved, and her job uses 4 * 150 s more by 250 s: 1,100.
+        (-110, 2_199.0, [400, 300]),
+        (-110, 2_201.0, [300, 400]),
+        # Due after 110 s: at 250 s, when all of hers, 1,600, is halved, and bob's with it.
+        (-90, 1_599.0, [400, 300]),
+        (-90, 1_601.0, [300, 400]),
+        # The site was read later: decays were at 90 s and before.
+        (290, 1_599.0, [400, 300]),
+        (290, 1_601.0, [300, 400]),
+    ],
+)
+def test_usage_decays_on_from_when_it_last_did(
+    decayed_at: int, bobs: float, starts: list[int]
+) -> None:
+    site = fair(None, bobs, server=PbsServer(scheduler_iteration_s=150))
+    scheduler = replace(site.scheduler, fairshare_decay_time_s=200)
+    site = replace(site, scheduler=scheduler, decayed_at=decayed_at)
+    assert starts_of(site, two_wait(site), [300, 100, 100])[1:] == starts
 
 
 @pytest.mark.parametrize(
