@@ -64,12 +64,16 @@ def some(names: tuple[str, ...]) -> st.SearchStrategy[frozenset[str] | None]:
 
 
 @st.composite
-def priorities(draw: st.DrawFn) -> SlurmPriority:
-    """Weights and flags; ticks and decay as quick as the runs of tests are short."""
+def priorities(draw: st.DrawFn, *, limited: bool) -> SlurmPriority:
+    """Weights and flags; ticks and decay as quick as the runs of tests are short.
+
+    Whom a limit holds, usage that is reset after a day would let go when nobody waits any more.
+    """
+    resets = ["NONE", "NOW"] if limited else ["NONE", "NONE", "NONE", "NOW", "DAILY"]
     made = random_settings(Random(draw(st.integers(0, 2**32 - 1))))
     return replace(
         made,
-        usage_reset_period=draw(st.sampled_from(["NONE", "NONE", "NONE", "NOW", "DAILY"])),
+        usage_reset_period=draw(st.sampled_from(resets)),
         decay_half_life_s=draw(st.sampled_from([0, 60, 600])),
         calc_period_s=draw(st.sampled_from([30, 60, 300])),
         max_age_s=draw(st.sampled_from([60, 600, 604_800])),
@@ -130,6 +134,7 @@ def ruled_sites(
         weighed = PartitionRules(
             priority_job_factor=draw(st.integers(0, 5)),
             billing_weights=draw(st.sampled_from(BILLINGS)),
+            max_cpus_per_node=draw(st.sampled_from([None, None, None, 1, 3])),
         )
         if not limited or draw(st.sampled_from([True, True, False])):
             return weighed
@@ -146,7 +151,7 @@ def ruled_sites(
         machine,
         version,
         replace(parameters, assoc_limit_stop=limited and draw(st.booleans())),
-        priority=draw(priorities()),
+        priority=draw(priorities(limited=limited)),
         rules={part.name: rules() for part in machine.slurm_partitions},
         qos=qos,
         associations=draw(
@@ -176,16 +181,23 @@ def ruled_workloads(draw: st.DrawFn, workload: Workload) -> Workload:
         said = draw(st.lists(st.sampled_from(values), min_size=jobs, max_size=jobs))
         return np.ma.array(said, mask=[one == 0 for one in said], dtype=np.int64)
 
+    arrays = names("a", "b") if draw(st.booleans()) else None
+    most_running = None
+    if arrays is not None and draw(st.booleans()):
+        most = {name: draw(st.integers(0, 2)) for name in arrays.names}
+        throttles = [0 if name is None else most[name] for name in arrays.by_job()]
+        most_running = np.ma.masked_equal(np.array(throttles, dtype=np.int64), 0)
     said = SiteJobs(
         qos=names(*QOS) if draw(st.booleans()) else None,
         nice=column(0, 0, 100, -100_000),
         site_factor=column(0, 0, 50_000),
         begin_time=column(0, 0, 0, 100, 400),
         licenses=names("matlab", "matlab:2") if draw(st.booleans()) else None,
-        array_most_running=None,
+        array_most_running=most_running,
     )
     return replace(
         workload,
+        array_ids=arrays,
         users=names(*USERS, *USERS, "nobody") if draw(st.booleans()) else names(*USERS, least=0),
         projects=names(*ACCOUNTS) if draw(st.booleans()) else None,
         site_jobs=said,
