@@ -23,6 +23,7 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
 from foretime_sim.engine.finished_history import finished_before
 from foretime_sim.engine.schedule import check as check_schedule
+from foretime_sim.engine.schedule import why_never
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.estimator_hook import EstimatorHook
 from foretime_sim.mocks.mechanism import Mechanism
@@ -164,7 +165,9 @@ class Replay:
         else:
             adjusted, statistics = self._by_oracle(workload)
         promised = StartPromises.of(workload, baseline, promised_starts(self.policy, plain))
-        return PairedRun(baseline, adjusted, replace(statistics, baseline_promises=promised))
+        never_ran = (why_never(baseline.never_ran), why_never(adjusted.never_ran))
+        statistics = replace(statistics, baseline_promises=promised, never_ran=never_ran)
+        return PairedRun(baseline, adjusted, statistics)
 
     def _by_oracle(self, workload: Workload) -> tuple[ReplaySchedule, AdjustedStatistics]:
         estimated = simulate_with_estimator(
@@ -463,7 +466,11 @@ class Replay:
             self._submit(scheduler, index, now)
             if looks is not None:
                 looks.happened()
-        while sidecar.forecasting is not None and sidecar.waits_for_starts():
+        while (
+            sidecar.forecasting is not None
+            and sidecar.waits_for_starts()
+            and mock.next_event_time is not None  # whom the site never lets run, none waits for
+        ):
             next_look = self._forecast(advance, scheduler, sidecar, next_look, next_look + 1)
         if looks is not None:
             looks.finish()

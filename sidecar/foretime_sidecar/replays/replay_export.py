@@ -18,6 +18,8 @@ from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.replay_result import ReplayResult
 from foretime_sim.scores.start_promises import PROMISE_METRICS
 
+from foretime_sidecar.replays.never_ran_report import never_ran_key
+
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 JSON_FORMAT = 1
@@ -94,6 +96,10 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
             name: None if promised is None else dict(promised.to_dict())
             for name, promised in zip(("baseline", "adjusted"), result.promises, strict=True)
         },
+        "never_ran_jobs": {
+            name: dict(by_reason)
+            for name, by_reason in zip(("baseline", "adjusted"), result.never_ran, strict=True)
+        },
         "guard_activations": result.guard_activations,
         "wall_clock_s": result.wall_clock_s,
         "jobs_per_s": result.jobs_per_s,
@@ -120,7 +126,22 @@ def _plain(value: float | str | None) -> float | str | None:
 def metric_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:
     """One CSV row a metric, with `CSV_COLUMNS`; what is not defined is ``None``."""
     rows = [_row(compared) for compared in result.comparison.metrics.values()]
-    return rows + _promise_rows(result)
+    return rows + _promise_rows(result) + _never_ran_rows(result)
+
+
+def _never_ran_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:
+    """Give a row for each reason for which jobs never ran."""
+    baseline, adjusted = result.never_ran
+    return [
+        {
+            "metric": never_ran_key(why),
+            "unit": "jobs",
+            "better": "smaller",
+            "baseline": baseline.get(why, 0),
+            "adjusted": adjusted.get(why, 0),
+        }
+        for why in {**baseline, **adjusted}
+    ]
 
 
 def _promise_rows(result: ReplayResult) -> list[dict[str, float | str | None]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
-from foretime_sim.engine.schedule import Schedule
+from foretime_sim.engine.schedule import Schedule, that_ran
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises
 from foretime_sim.workloads.workload import Workload
@@ -32,6 +33,8 @@ class ReplaySchedule:
         Shape (jobs,): ended before the actual runtime *and* before t_req, which nobody may be.
     scheduled_time
         Shape (jobs,), seconds: the t_sched that they were submitted with.
+    never_ran
+        As in `Schedule`.
     """
 
     start_time: Int64Array
@@ -40,6 +43,7 @@ class ReplaySchedule:
     outlived: np.ndarray[tuple[int], np.dtype[np.bool_]]
     killed: np.ndarray[tuple[int], np.dtype[np.bool_]]
     scheduled_time: Int64Array
+    never_ran: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -61,8 +65,9 @@ class ReplaySchedule:
             end_time=schedule.end_time,
             started_by=schedule.started_by,
             outlived=ran > (scheduled_time if running_time is None else running_time),
-            killed=ran < promised,
+            killed=(ran < promised) & that_ran(schedule.start_time),
             scheduled_time=scheduled_time,
+            never_ran=schedule.never_ran,
         )
 
 
@@ -98,6 +103,8 @@ class AdjustedStatistics:
         How promised starts fared; ``None``: the policy promises nothing.
     baseline_promises
         Likewise, in the run without Foretime.
+    never_ran
+        How many jobs never ran, by the reason, without and with Foretime.
     """
 
     hook: HookStatistics | None
@@ -107,3 +114,4 @@ class AdjustedStatistics:
     ordering: OrderingStatistics | None = None
     promises: StartPromises | None = None
     baseline_promises: StartPromises | None = None
+    never_ran: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})

@@ -15,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from foretime_sidecar.replays.never_ran_report import never_ran_lines
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
@@ -237,6 +238,9 @@ def findings(result: ReplayResult) -> RenderableType:
         *_shortening_lines(result),
         _killed_line(result.comparison),
         _starved_line(result.comparison),
+        *never_ran_lines(
+            list(zip(("Without Foretime", "With Foretime"), result.never_ran, strict=True))
+        ),
         _who_lost_line(result.comparison),
         _interval_line(result.comparison),
         *_hook_lines(result),

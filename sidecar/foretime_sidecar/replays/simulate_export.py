@@ -17,6 +17,8 @@ from foretime_sim.scores.metrics import METRICS
 from foretime_sim.scores.policy_comparison import PolicyCase, PolicyComparison
 from foretime_sim.scores.start_promises import PROMISE_METRICS
 
+from foretime_sidecar.replays.never_ran_report import never_ran_key
+
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 JSON_FORMAT = 1
@@ -113,6 +115,7 @@ def _policy(result: SimulateResult, case: int) -> dict[str, JsonValue]:
         **describe(described),
         "metrics": {key: _metric(comparison, case, key) for key in METRICS},
         "promises": _promises(comparison, case),
+        "never_ran_jobs": dict(comparison.never_ran(case)),
         "classes": [dict(value._asdict()) for value in comparison.by_class(case)],
         "bgp_partitions": _bgp_partitions(result, case),
         "guard_activations": sum(run[case].guard_activations for run in comparison.runs)
@@ -215,11 +218,12 @@ def _figures(comparison: PolicyComparison, case: int, key: str) -> dict[str, flo
 def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
     """One CSV row a policy and metric, with `CSV_COLUMNS`; what is not defined is ``None``.
 
-    Policies that promise starts have rows of `PROMISE_METRICS` after the others'.
+    Policies that promise starts have rows of `PROMISE_METRICS` after the others', and those that
+    never ran some jobs a row for each reason.
     """
     comparison = result.comparison
     promises = [comparison.promises(place) for place in range(len(comparison.cases))]
-    return [
+    rows: list[dict[str, float | str | None]] = [
         {
             "policy": case.name,
             **describe(case),
@@ -230,7 +234,8 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
         }
         for place, case in enumerate(comparison.cases)
         for key, metric in METRICS.items()
-    ] + [
+    ]
+    rows += [
         {
             "policy": case.name,
             **describe(case),
@@ -243,3 +248,16 @@ def csv_rows(result: SimulateResult) -> list[dict[str, float | str | None]]:
         if promised is not None
         for key, metric in PROMISE_METRICS.items()
     ]
+    rows += [
+        {
+            "policy": case.name,
+            **describe(case),
+            "metric": never_ran_key(why),
+            "unit": "jobs",
+            "better": "smaller",
+            "value": jobs,
+        }
+        for place, case in enumerate(comparison.cases)
+        for why, jobs in comparison.never_ran(place).items()
+    ]
+    return rows

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from foretime_sidecar.replays.never_ran_report import never_ran_lines
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
 from foretime_sidecar.replays.simulate_export import SimulateResult
 from foretime_sidecar.wording.counts import counted
@@ -285,7 +286,13 @@ def _closing_lines(result: SimulateResult) -> list[Text]:
     repeats = comparison.repeats
     moved = f"{repeats.count} runs with submissions moved by up to {repeats.jitter_s} s"
     level = f"{repeats.level:.0%}"
-    lines = []
+    several = len(comparison.cases) > 1
+    lines = never_ran_lines(
+        [
+            (case.name if several else "", comparison.never_ran(place))
+            for place, case in enumerate(comparison.cases)
+        ]
+    )
     if result.checked:
         lines.append(Text("Conservation laws checked: every schedule keeps them."))
     match comparison.interval_method:

@@ -109,6 +109,7 @@ class _Report:
             return
         yield "<h2>In short</h2>"
         yield from self._findings()
+        yield from self._never_ran()
         yield from self._how_to_read()
         yield from self._load()
         logs = list(dict.fromkeys(log for log, _ in self.conditions))
@@ -158,6 +159,20 @@ class _Report:
             "<p>The others went on. <code>foretime campaign run --retry-failed</code> "
             "tries these again.</p></div>"
         )
+
+    def _never_ran(self) -> Iterator[str]:
+        """Say which sites never let some jobs run: those are scored in no cell of their log."""
+        said = dict.fromkeys(
+            f"{_title(record)}: {record['run']['never_ran_jobs']:,} ({_reasons(record)})"
+            for record in self.done
+            if record["run"].get("never_ran_jobs")
+        )
+        if said:
+            yield (
+                "<p>Jobs that one of the sites never let run are scored under none of them.</p><ul>"
+                + "".join(f"<li>{escape(each)}</li>" for each in said)
+                + "</ul>"
+            )
 
     def _findings(self) -> Iterator[str]:
         """Say for each log and load which policy is best, by how much, and at what price."""
@@ -403,6 +418,11 @@ def _gain(summary: Summary) -> str:
     if mark:
         text = f'<span class="{mark}">{text}</span>'
     return f'{text} <span class="spread">± {_digits(50 * (interval.high - interval.low))}</span>'
+
+
+def _reasons(record: Record) -> str:
+    """Say why jobs of a cell never ran."""
+    return "; ".join(f"{jobs:,} {why}" for why, jobs in record["run"]["never_ran"].items())
 
 
 def _title(record: Record) -> str:

@@ -33,6 +33,7 @@ RUN_COLUMNS = (
     "offered_load",
     "guard_activations",
     "deepest_queue_jobs",
+    "never_ran_jobs",
     "simulation_s",
 )
 """What a cell's record says of its run, besides the metrics."""
@@ -49,6 +50,7 @@ _DTYPES: dict[str, _Dtype] = {
     "offered_load": "Float64",
     "guard_activations": "Int64",
     "deepest_queue_jobs": "Int64",
+    "never_ran_jobs": "Int64",
     "simulation_s": "Float64",
     "wall_clock_s": "Float64",
     "seeds": "Int64",
@@ -79,7 +81,7 @@ def results_frame(plan: Plan, records: Mapping[str, Record]) -> pd.DataFrame:
             {
                 "id": cell.id,
                 **cell.axes,
-                **{column: record["run"][column] for column in RUN_COLUMNS},
+                **{column: record["run"].get(column) for column in RUN_COLUMNS},
                 **{key: record["metrics"][key] for key in METRICS},
                 **{column: record[column] for column in ORIGIN_COLUMNS},
             }

@@ -16,7 +16,9 @@ from foretime_estimators.jobs.errors import ForetimeError, StateError
 
 from foretime_sim.campaigns.campaign import LogSource, Scoring
 from foretime_sim.campaigns.cells import FORMAT, Cell, foretime_version
+from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import estimator_of, simulate_with_estimator
+from foretime_sim.engine.schedule import why_never
 from foretime_sim.logs.filters import Filters, MissingRequest, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.models.workload_models import generate, with_estimates
@@ -133,6 +135,20 @@ def _varied(
     return workload, read.history, span
 
 
+@lru_cache(maxsize=2)
+def _that_all_run(
+    source: LogSource, scoring: Scoring, sites: tuple[Site, ...], factor: float, seed: int
+) -> ScoredSpan:
+    """Give the span without the jobs that one of the campaign's sites never lets run.
+
+    So all cells of a log are scored on the same jobs, whichever site each of them is of.
+    """
+    workload, _, span = _varied(source, scoring, sites, factor, seed)
+    policies = [policy_table.policy_of_site(site) for site in sites]
+    starts = [simulate(on_machine_of(each, workload), each).start_time for each in policies]
+    return span.among(*starts) if starts else span
+
+
 class LogFacts(NamedTuple):
     """What a log holds, as a campaign uses it."""
 
@@ -193,6 +209,10 @@ def run_cell(cell: Cell) -> Record:
     workload, history, span = _varied(
         cell.source, cell.scoring, cell.sites, axes["interarrival_factor"], axes["seed"]
     )
+    if cell.sites:
+        span = _that_all_run(
+            cell.source, cell.scoring, cell.sites, axes["interarrival_factor"], axes["seed"]
+        )
     policy = policy_of(cell)
     if cell.site is None and cell.sites:
         workload = without_partitions(workload)
@@ -220,6 +240,8 @@ def run_cell(cell: Cell) -> Record:
             "guard_activations": schedule.guard_activations,
             "deepest_queue_jobs": schedule.counters.deepest_queue,
             "simulation_s": simulated_s,
+            "never_ran_jobs": len(schedule.never_ran),
+            "never_ran": why_never(schedule.never_ran),
             "workload_notes": list(workload.notes),
         },
     }

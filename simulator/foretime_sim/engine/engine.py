@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
@@ -21,18 +20,17 @@ from foretime_sim.engine.native.node_core import (
     use_machine,
 )
 from foretime_sim.engine.native.pbs_core import (
-    WHY_NEVER,
     describe_for_pbs,
     use_pbs_site,
+    why_pbs_never,
 )
 from foretime_sim.engine.native.pbs_names import PbsNames
 from foretime_sim.engine.native.slurm_core import (
-    check_all_ran,
     describe_for_slurm,
     machine_of_site,
-    slurm_reason,
     use_slurm_site,
     whole_minutes,
+    why_slurm_never,
 )
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.engine.schedule import check as check_schedule
@@ -100,6 +98,11 @@ def simulate(
     ScheduleError
         If a checked schedule breaks a law.
 
+    Notes
+    -----
+    Under a site's own rules a job may be refused, or wait for ever. It has no start then:
+    `Schedule.never_ran` says why.
+
     Examples
     --------
     >>> from foretime_sim import Backfill, Policy, generate, simulate
@@ -160,11 +163,10 @@ def simulate(
         times.priority,
     )
     core.finish()
-    if slurm is not None:
-        check_all_ran(core, workload, partial(slurm_reason, core, slurm.site))
-    elif pbs is not None:
-        check_all_ran(core, workload, lambda _: WHY_NEVER)
-    schedule = core_schedule(core, policy, workload.machine)
+    why = why_slurm_never(core, slurm.site) if slurm is not None else None
+    schedule = core_schedule(
+        core, policy, workload.machine, why_pbs_never if pbs is not None else why
+    )
     if check:
         overruns = policy.overruns is not Overruns.KILL
         limit = times.time_limit

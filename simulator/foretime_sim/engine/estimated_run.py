@@ -107,6 +107,11 @@ class EstimatedSchedule:
         """Number of jobs for which the starvation guard became active."""
         return self.schedule.guard_activations
 
+    @property
+    def never_ran(self) -> Mapping[int, str]:
+        """Jobs that the site's rules never let run, by index, and why."""
+        return self.schedule.never_ran
+
     def __len__(self) -> int:
         return len(self.scheduled_time)
 

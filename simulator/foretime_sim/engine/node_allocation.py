@@ -148,7 +148,7 @@ def _wrong_job(
 ) -> str | None:
     order = np.argsort(allocation.job, kind="stable")
     bounds = np.searchsorted(allocation.job[order], np.arange(len(workload) + 1))
-    for job in range(len(workload)):
+    for job in np.flatnonzero(slurm_partition >= 0).tolist():  # the others never ran
         rows = order[bounds[job] : bounds[job + 1]]
         request = fitted.requests[int(fitted.request_of[job])]
         name = f"job {workload.job_id[job]}"

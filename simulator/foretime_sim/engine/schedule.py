@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from foretime_estimators.arrays import BoolArray, Int8Array, Int32Array, Int64Array
+from foretime_estimators.arrays import (
+    BoolArray,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+    MaskedInt64Array,
+)
 from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sim.engine.node_allocation import NodeAllocation, broken_law
@@ -17,6 +24,29 @@ from foretime_sim.policies.switching_counters import SwitchingCounters
 from foretime_sim.workloads.bgp_jobs import broken_bgp_law
 from foretime_sim.workloads.resource_requests import fit_requests
 from foretime_sim.workloads.workload import Workload
+
+NEVER = 2**62
+"""Start and end of a job that never ran, on whichever clock: far beyond any time."""
+
+
+def that_ran(start_time: Int64Array) -> BoolArray:
+    """Say which jobs ever started; shape (jobs,)."""
+    return np.asarray(start_time < NEVER // 2)
+
+
+def known_waits(wait: Int64Array) -> MaskedInt64Array:
+    """Mask the waits of jobs that never ran; shape (jobs,), seconds."""
+    return np.ma.MaskedArray(wait, mask=wait >= NEVER // 2)
+
+
+def why_never(never_ran: Mapping[int, str]) -> dict[str, int]:
+    """Count the jobs that never ran by the reason, the most frequent first.
+
+    >>> from foretime_sim.engine.schedule import why_never
+    >>> why_never({3: "Licenses", 5: "QOSGrpCpuLimit", 9: "QOSGrpCpuLimit"})
+    {'QOSGrpCpuLimit': 2, 'Licenses': 1}
+    """
+    return dict(Counter(never_ran.values()).most_common())
 
 
 class ScheduleError(ForetimeError):
@@ -63,9 +93,9 @@ class Schedule:
     Attributes
     ----------
     start_time, end_time
-        Seconds, int64, same clock as ``submit_time``.
+        Seconds, int64, same clock as ``submit_time``; `NEVER` both where the job never ran.
     started_by
-        int8, a `StartedBy` for each job.
+        int8, a `StartedBy` for each job; 0 where it never ran.
     corrections
         int32: how often the job outlived its estimate and was given another; 0 for a job that
         ended within t_sched(drain).
@@ -91,6 +121,9 @@ class Schedule:
         infinity). ``None`` of any other policy.
     switching
         What a decider that switches between queue orders did; ``None`` without one.
+    never_ran
+        Jobs that the site's rules never let run, by index, and why: the scheduler's own word where
+        it has one (``AssocGrpCpuLimit``). They count in no score.
 
     Examples
     --------
@@ -113,6 +146,7 @@ class Schedule:
     first_planned_start: Int64Array | None = None
     latest_start: Int64Array | None = None
     switching: SwitchingCounters | None = None
+    never_ran: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def guard_activations(self) -> int:
@@ -134,10 +168,10 @@ def check(
     """Check the conservation laws.
 
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
-    its time limit, or if it may overrun that, not before; at no moment are more processors in use
-    than there are, those of advance reservations included, and in the end none. Where the schedule
-    has an allocation, the laws of `foretime_sim.engine.node_allocation` hold, too; on a Blue Gene
-    that of `foretime_sim.workloads.bgp_jobs.broken_bgp_law`.
+    its time limit, or if it may overrun that, not before, unless it never runs; at no moment are
+    more processors in use than there are, those of advance reservations included, and in the end
+    none. Where the schedule has an allocation, the laws of `foretime_sim.engine.node_allocation`
+    hold, too; on a Blue Gene that of `foretime_sim.workloads.bgp_jobs.broken_bgp_law`.
 
     Parameters
     ----------
@@ -156,8 +190,10 @@ def check(
     ScheduleError
         Naming the law and the first job or moment that breaks it.
     """
+    ran_at_all = that_ran(schedule.start_time)
 
     def first(wrong: BoolArray, what: str) -> None:
+        wrong = wrong & ran_at_all
         if wrong.any():
             job = int(np.flatnonzero(wrong)[0])
             raise ScheduleError(
@@ -176,6 +212,11 @@ def check(
     first((schedule.killed & ~over_limit) | spared, "was killed or spared against its time limit")
     first(~schedule.killed & (ran != workload.actual_runtime), "did not run for its actual runtime")
     first(~np.isin(schedule.started_by, [how.value for how in StartedBy]), "never started")
+    untold = ~ran_at_all
+    untold[list(schedule.never_ran)] = False
+    if untold.any():
+        job = int(np.flatnonzero(untold)[0])
+        raise ScheduleError(f"{workload.name}: job {workload.job_id[job]} never ran, untold")
 
     lasting = ran > 0
     claims = [(claim.start, claim.end, claim.processors) for claim in reservations]
@@ -205,6 +246,7 @@ def check(
         if broken:
             raise ScheduleError(f"{workload.name}: {broken}")
     if schedule.allocation is not None and schedule.slurm_partition is not None:
+        first(schedule.slurm_partition < 0, "ran nowhere")
         broken = broken_law(
             workload,
             fit_requests(workload),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
@@ -18,6 +18,7 @@ from foretime_sim.engine.native.node_core import core_request, use_machine
 from foretime_sim.engine.native.pbs_core import (
     check_resources,
     use_pbs_site,
+    why_pbs_never,
 )
 from foretime_sim.engine.native.pbs_names import PbsNames
 from foretime_sim.engine.native.pbs_shares import with_usage
@@ -26,6 +27,7 @@ from foretime_sim.engine.native.slurm_core import (
     slurm_reason,
     use_slurm_site,
     whole_minutes,
+    why_slurm_never,
 )
 from foretime_sim.engine.schedule import Counters, Schedule, StartedBy
 from foretime_sim.machines.bluegene.machine import BgpMachine
@@ -623,14 +625,23 @@ class Engine:
         Raises
         ------
         InputError
-            If a job has not finished: `finish` first.
+            If a job has not finished, and may yet: `finish` first.
         """
         states = self._core.states()
-        unfinished = np.flatnonzero(states != State.FINISHED.value)
+        why = self._why_never()
+        may_wait_for_ever = why is not None and self.next_event_time is None
+        over = [State.FINISHED.value, *([State.PENDING.value] if may_wait_for_ever else [])]
+        unfinished = np.flatnonzero(~np.isin(states, over))
         if len(unfinished):
             state = State(int(states[unfinished[0]])).name.lower()
             raise InputError(f"job {unfinished[0]} is {state}: run the engine to its end first")
-        return core_schedule(self._core, self.policy, self.machine)
+        return core_schedule(self._core, self.policy, self.machine, why)
+
+    def _why_never(self) -> Callable[[int], str] | None:
+        """Give what says of a job why its site never lets it run; ``None`` of no site."""
+        if self._slurm_names is not None:
+            return why_slurm_never(self._core, self._slurm_names.site)
+        return None if self._pbs_names is None else why_pbs_never
 
     def __len__(self) -> int:
         return len(self._core)

@@ -194,7 +194,8 @@ def score_pair(
     classes: JobClasses,
     weeks: Weeks | None = None,
 ) -> RepeatScores:
-    """Score both runs on the same jobs; see `compare` for the parameters."""
+    """Score both runs on the jobs that ran in both; see `compare` for the parameters."""
+    span = span.among(pair.baseline.start_time, pair.adjusted.start_time)
     scored = span.select(workload)
     baseline = job_metrics(workload, pair.baseline, settings)
     adjusted = job_metrics(workload, pair.adjusted, settings)

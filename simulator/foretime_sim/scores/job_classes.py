@@ -93,7 +93,7 @@ def scores_by_class(
         `CLASS_METRICS`, NaN where a class has no job.
     """
     classes, settings = classes or JobClasses(), settings or ScoreSettings()
-    scored = (span or ScoredSpan()).select(workload)
+    scored = (span or ScoredSpan()).among(schedule.start_time).select(workload)
     values = job_metrics(workload, schedule, settings)
     counted = {
         "backfilled_jobs": schedule.started_by == StartedBy.BACKFILLED,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from foretime_estimators.arrays import BoolArray, Float64Array, Int8Array, Int64
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import WEEK_S
 
-from foretime_sim.engine.schedule import StartedBy
+from foretime_sim.engine.schedule import StartedBy, that_ran
 from foretime_sim.scores.machine_use import MachineUse
 from foretime_sim.workloads.workload import Workload
 
@@ -183,19 +183,41 @@ class ScoredSpan:
     """The jobs that are scored: those submitted in [start_time, end_time) of the workload's clock.
 
     ``None`` leaves that side open. All jobs are simulated; the warm-up before and the cool-down
-    after only keep the empty machine and the missing arrivals out of the figures.
+    after only keep the empty machine and the missing arrivals out of the figures. ``ran``, shape
+    (jobs,), leaves out the jobs that one of the runs compared never ran.
     """
 
     start_time: int | None = None
     end_time: int | None = None
+    ran: BoolArray | None = field(default=None, compare=False)
+
+    def among(self, *start_times: Int64Array) -> ScoredSpan:
+        """Leave out the jobs that never ran in one of several runs, whose starts these are."""
+        ran = np.logical_and.reduce([that_ran(starts) for starts in start_times])
+        if self.ran is not None:
+            ran &= self.ran
+        return self if ran.all() else replace(self, ran=ran)
+
+    def submitted_in(self, workload: Workload) -> BoolArray:
+        """Shape (jobs,), True where the job was submitted in the span."""
+        inside = np.ones(len(workload), dtype=np.bool_)
+        if self.start_time is not None:
+            inside &= workload.submit_time >= self.start_time
+        if self.end_time is not None:
+            inside &= workload.submit_time < self.end_time
+        return inside
 
     def select(self, workload: Workload) -> BoolArray:
         """Shape (jobs,), True where the job is scored; an error when none is."""
-        scored = np.ones(len(workload), dtype=np.bool_)
-        if self.start_time is not None:
-            scored &= workload.submit_time >= self.start_time
-        if self.end_time is not None:
-            scored &= workload.submit_time < self.end_time
+        scored = self.submitted_in(workload)
+        if self.ran is not None:
+            if scored.any() and not (scored & self.ran).any():
+                raise InputError(
+                    f"{workload.name}: none of the {int(scored.sum()):,} jobs to score ever ran"
+                    " under this site, or under all that are compared: limits, accounts or"
+                    " partitions keep them out: change the site, or leave it out"
+                )
+            scored &= self.ran
         if not scored.any():
             raise InputError(
                 f"{workload.name}: none of {len(workload)} jobs is left to score after the "
@@ -431,7 +453,7 @@ def score(
     settings: ScoreSettings | None = None,
     span: ScoredSpan | None = None,
 ) -> Scores:
-    """Measure one run.
+    """Measure one run. Jobs that never ran are not scored.
 
     Parameters
     ----------
@@ -460,7 +482,8 @@ def score(
     """
     settings, span = settings or ScoreSettings(), span or ScoredSpan()
     values = job_metrics(workload, schedule, settings)
-    scored = span.select(workload)
+    ran = that_ran(schedule.start_time)
+    scored = span.among(schedule.start_time).select(workload)
     distributions = {
         name: Distribution.of(values[name][scored], settings.top_share) for name in JOB_METRICS
     }
@@ -470,7 +493,11 @@ def score(
     since = int(workload.submit_time[scored].min())
     last_submission = int(workload.submit_time[scored].max())
     last_end = int(schedule.end_time[scored].max())
-    machine = MachineUse.of(workload, schedule.start_time, schedule.end_time)
+    machine = MachineUse.of(
+        workload if ran.all() else workload.take(ran),
+        schedule.start_time[ran],
+        schedule.end_time[ran],
+    )
     ways = np.bincount(schedule.started_by[scored], minlength=max(StartedBy) + 1)
 
     def weighted_mean(name: str) -> float:

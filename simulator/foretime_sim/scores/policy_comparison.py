@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from foretime_sim.engine.estimated_run import (
     estimator_of,
     simulate_with_estimator,
 )
+from foretime_sim.engine.schedule import why_never
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
@@ -96,6 +98,8 @@ class CaseScores:
         How promised starts of the scored jobs fared; ``None``: the policy promises nothing.
     switching
         What a decider that switches between queue orders did; ``None`` without one.
+    never_ran
+        How many of the jobs submitted in the scored span never ran, by the reason.
     """
 
     scores: Scores
@@ -109,6 +113,7 @@ class CaseScores:
     bgp_use: BgpUse | None
     promises: StartPromises | None = None
     switching: SwitchingCounters | None = None
+    never_ran: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +204,27 @@ class PolicyComparison:
         counted = (run[case].switching for run in self.runs)
         return tuple(switching for switching in counted if switching is not None)
 
+    def never_ran(self, case: int) -> dict[str, float]:
+        """Give how many jobs one case never ran, by the reason; means over the repeats."""
+        return mean_by_reason([run[case].never_ran for run in self.runs])
+
     def jobs_per_s(self, case: int) -> float:
         """Jobs simulated per second of wall clock, estimators included, over all repeats."""
         jobs = sum(len(run[case].wait) for run in self.runs)
         return jobs / sum(run[case].wall_clock_s for run in self.runs)
+
+
+def mean_by_reason(counted: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Give the means over repeats of how many jobs never ran, by the reason, most first.
+
+    >>> from foretime_sim.scores.policy_comparison import mean_by_reason
+    >>> mean_by_reason([{"Licenses": 4}, {"Licenses": 2, "QOSGrpCpuLimit": 10}])
+    {'QOSGrpCpuLimit': 5.0, 'Licenses': 3.0}
+    """
+    total: Counter[str] = Counter()
+    for one in counted:
+        total.update(one)
+    return {why: jobs / len(counted) for why, jobs in total.most_common()}
 
 
 def _bgp_use(workload: Workload, schedule: EstimatedSchedule) -> BgpUse | None:
@@ -227,6 +249,8 @@ def compare_policies(
     progress: Callable[[int], None] | None = None,
 ) -> PolicyComparison:
     """Run every case on the same jobs, and score all after the same warm-up.
+
+    Jobs that a site's rules never let run under one of the cases are scored under none.
 
     Parameters
     ----------
@@ -312,17 +336,19 @@ class _Task:
     progress: Callable[[int], None] | None = None
 
     def __call__(self, workload: Workload, repeat: int) -> tuple[CaseScores, ...]:
-        scored = self.span.select(workload)
-        baseline: dict[str, Float64Array] | None = None
-        found = []
-        logged = workload
+        runs = []
         for place, case in enumerate(self.cases):
-            workload = on_machine_of(case.policy, logged)
-            jobs = workload.take(scored)
+            placed = on_machine_of(case.policy, workload)
             before = (repeat * len(self.cases) + place) * len(workload)
             begin = time.perf_counter()
-            schedule = self._schedule(workload, case, before)
-            wall_clock_s = time.perf_counter() - begin
+            schedule = self._schedule(placed, case, before)
+            runs.append((case, placed, schedule, time.perf_counter() - begin))
+        span = self.span.among(*(schedule.start_time for _, _, schedule, _ in runs))
+        submitted, scored = span.submitted_in(workload), span.select(workload)
+        baseline: dict[str, Float64Array] | None = None
+        found = []
+        for case, workload, schedule, wall_clock_s in runs:
+            jobs = workload.take(scored)
             wait = schedule.start_time - workload.submit_time
             resampled: dict[str, Float64Array] = {}
             if self.weeks is not None:
@@ -335,10 +361,10 @@ class _Task:
                     resampled = gains(baseline, figures)
             found.append(
                 CaseScores(
-                    scores=score(workload, schedule, self.settings, self.span),
+                    scores=score(workload, schedule, self.settings, span),
                     wait_curve=wait_curve(wait[scored]),
                     resampled_gains=resampled,
-                    by_class=self._by_class(workload, schedule),
+                    by_class=self._by_class(workload, schedule, span),
                     guard_activations=schedule.guard_activations,
                     wall_clock_s=wall_clock_s,
                     wait=wait,
@@ -351,6 +377,9 @@ class _Task:
                         scored,
                     ),
                     switching=schedule.schedule.switching,
+                    never_ran=why_never(
+                        {job: why for job, why in schedule.never_ran.items() if submitted[job]}
+                    ),
                 )
             )
         return tuple(found)
@@ -369,12 +398,14 @@ class _Task:
             progress(before + len(workload))
         return schedule
 
-    def _by_class(self, workload: Workload, schedule: EstimatedSchedule) -> tuple[ClassValue, ...]:
+    def _by_class(
+        self, workload: Workload, schedule: EstimatedSchedule, span: ScoredSpan
+    ) -> tuple[ClassValue, ...]:
         if self.class_metric is None:
             return ()
         from foretime_sim.scores.job_classes import scores_by_class  # needs pandas
 
-        table = scores_by_class(workload, schedule, None, self.settings, self.span)
+        table = scores_by_class(workload, schedule, None, self.settings, span)
         return tuple(
             ClassValue(str(size), str(length), int(jobs), None if np.isnan(value) else float(value))
             for (size, length), jobs, value in zip(

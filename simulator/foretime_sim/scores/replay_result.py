@@ -87,6 +87,9 @@ class ReplayResult:
         By name, the comparison of an estimator in the hook's place with the same runs without it.
     ordering
         Of the first repeat; ``None`` where the sidecar did not put the queue in order.
+    never_ran
+        How many jobs the site never let run in the first repeat, by the reason, without and with
+        Foretime.
     """
 
     workload_name: str
@@ -102,6 +105,7 @@ class ReplayResult:
     promises: tuple[StartPromises | None, StartPromises | None] = (None, None)
     beside: Mapping[str, Comparison] = field(default_factory=dict)
     ordering: OrderingStatistics | None = None
+    never_ran: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
 
     @property
     def jobs_per_s(self) -> float:

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array, MaskedFloat64Array, MaskedInt64Array, Selection
+from foretime_estimators.jobs.jobs import Ending
 
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
-from foretime_sim.workloads.workload import MaskedEndings, Workload
+from foretime_sim.workloads.workload import ENDINGS, MaskedEndings, Workload
+
+_CANCELLED = 5  # of SWF
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +239,9 @@ def labels_of(names: Iterable[str | None]) -> Labels | None:
 
 
 def log_of_workload(
-    workload: Workload, wait: Int64Array | None = None, comments: Sequence[str] = ()
+    workload: Workload,
+    wait: Int64Array | MaskedInt64Array | None = None,
+    comments: Sequence[str] = (),
 ) -> JobLog:
     """Give a workload as a log, so that it can be written: a generated one, or a schedule.
 
@@ -245,7 +250,9 @@ def log_of_workload(
     workload
         The jobs.
     wait
-        Shape (jobs,), seconds: the wait to record for each job; the logged ones if not given.
+        Shape (jobs,), seconds: the wait to record for each job; the logged ones if not given. A
+        job whose wait is masked never ran: it has no runtime, and the status of a job that was
+        cancelled before its start.
     comments
         Header lines to put first, each without newline; a leading ``;`` is added where it lacks.
     """
@@ -254,23 +261,31 @@ def log_of_workload(
     def copied(values: Int64Array) -> MaskedInt64Array:
         return np.ma.MaskedArray(values.copy(), mask=np.zeros(jobs, dtype=np.bool_))
 
-    logged = missing_column(jobs) if workload.logged_wait is None else workload.logged_wait
-    endings = workload.endings
+    waits = missing_column(jobs) if workload.logged_wait is None else workload.logged_wait.copy()
+    runtime = copied(workload.actual_runtime)
+    status = missing_column(jobs) if workload.status is None else workload.status.copy()
+    endings = missing_endings(jobs) if workload.endings is None else workload.endings.copy()
+    if wait is not None:
+        never_ran = np.ma.getmaskarray(wait)
+        waits = np.ma.MaskedArray(np.ma.getdata(wait).copy(), mask=never_ran.copy())
+        runtime[never_ran] = np.ma.masked
+        status[never_ran] = _CANCELLED
+        endings[never_ran] = ENDINGS.index(Ending.NEVER_STARTED)
     return JobLog(
         name=workload.name,
         source=workload.name,
         job_id=workload.job_id.copy(),
         submit_time=copied(workload.submit_time),
-        wait=logged.copy() if wait is None else copied(wait),
-        runtime=copied(workload.actual_runtime),
+        wait=waits,
+        runtime=runtime,
         allocated_processors=copied(workload.processors),
         average_cpu_time=missing_cpu_times(jobs),
         used_memory=missing_column(jobs),
         requested_processors=copied(workload.processors),
         requested_time=copied(workload.requested_time),
         requested_memory=missing_column(jobs),
-        status=missing_column(jobs) if workload.status is None else workload.status.copy(),
-        endings=missing_endings(jobs) if endings is None else endings.copy(),
+        status=status,
+        endings=endings,
         preceding_job=missing_column(jobs),
         think_time=missing_column(jobs),
         users=workload.users,

@@ -55,6 +55,28 @@ def test_each_cell_is_the_run_of_its_site_on_the_same_jobs(sites: Path) -> None:
     assert any("left out" in note for note in facts.workload_notes)
 
 
+def test_jobs_that_one_site_never_runs_are_scored_under_none(sites: Path) -> None:
+    (sites / "narrow.toml").write_text(
+        '[slurm]\nAccountingStorageEnforce = ["limits"]\n'
+        "[node_groups.cpu]\nnodes = 12\ncpus = 4\n"
+        '[partitions.main]\nnode_groups = ["cpu"]\nDefault = true\nQOS = "part"\n'
+        '[qos.part]\nMaxTRESPerJob = "cpu=2"\n[accounts.root]\n[accounts.group1]\n'
+        + "".join(
+            f'[[associations]]\nUser = "user{number}"\nAccount = "group1"\n'
+            for number in range(1, 400)
+        )
+    )
+    campaign = campaign_in(sites, '[grid]\nsite = ["none", "large.toml", "narrow.toml"]\n')
+    records = [attempt(cell) for cell in plan(campaign).cells]
+    assert [record["status"] for record in records] == ["done"] * 3
+    never = [record["run"]["never_ran_jobs"] for record in records]
+    assert never[:2] == [0, 0]
+    assert 0 < never[2] < 150
+    scored = {record["metrics"]["jobs"] for record in records}
+    assert scored == {records[0]["run"]["simulated_jobs"] - never[2]}
+    assert sum(records[2]["run"]["never_ran"].values()) == never[2]
+
+
 def test_a_site_collapses_what_it_takes_the_place_of(sites: Path) -> None:
     text = GRID + 'order = ["fcfs", "sjf"]\nbackfill = ["easy", "conservative"]\n'
     planned = plan(campaign_in(sites, text))

@@ -40,6 +40,11 @@ _SITE = (
     "Schedule as the site in this file does, on its nodes (foretime site import); in the place of "
     "order, backfilling and --machine."
 )
+_UNKNOWN_USERS = (
+    "Jobs of users whom the associations of --site do not name, where they are enforced. error: "
+    "stop, and name them. refuse: as its Slurm does; they never run. account:NAME: take them in, "
+    "as users of this account. Default: error."
+)
 _DEPTH = "Number of jobs that hold a reservation at once under the kinds of easy."
 _COMPRESSION = (
     "How conservative backfilling moves reservations forward: "
@@ -104,6 +109,7 @@ OrderOption = Annotated[
 BackfillOption = Annotated[
     str, typer.Option(autocompletion=_complete_backfill, metavar="BACKFILL", help=_BACKFILL)
 ]
+UnknownUsersOption = Annotated[str, typer.Option(metavar="WHAT", help=_UNKNOWN_USERS)]
 _Several: TypeAlias = list[str] | None
 
 
@@ -113,7 +119,7 @@ class OnePolicyOptions(OptionGroup):
 
     panel: ClassVar[str] = _PANEL
     rarely_needed: ClassVar[frozenset[str]] = frozenset(
-        {"depth", "compression", "slack_factor", "insertion_order"}
+        {"unknown_users", "depth", "compression", "slack_factor", "insertion_order"}
     )
 
     policy: Annotated[
@@ -137,6 +143,7 @@ class OnePolicyOptions(OptionGroup):
         ),
     ] = None
     site: Annotated[str | None, typer.Option(metavar="FILE", help=_SITE)] = None
+    unknown_users: UnknownUsersOption = "error"
     depth: Annotated[int | None, typer.Option(metavar="K", help=f"{_DEPTH} Default: 1.")] = None
     compression: Annotated[
         str | None,
@@ -205,6 +212,7 @@ class SeveralPoliciesOptions(OptionGroup):
         ),
     ] = None
     site: Annotated[_Several, typer.Option(metavar="FILE", help=f"{_SITE} {_SEVERAL}")] = None
+    unknown_users: UnknownUsersOption = "error"
     depth: Annotated[
         _Several, typer.Option(metavar="K", help=f"{_DEPTH} {_SEVERAL} Default: 1.")
     ] = None

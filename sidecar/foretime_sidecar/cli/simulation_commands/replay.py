@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import typer
+from foretime_sim.engine.schedule import known_waits
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
@@ -29,6 +30,7 @@ from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
 from foretime_sidecar.cli.options.replayed_scheduler import FOR_RESEARCH, ReplayedScheduler
 from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
+from foretime_sidecar.cli.options.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import WorkloadOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
@@ -70,6 +72,10 @@ def replay(
     if policy is None:
         workload, policy, assumed = scheduler.on_defaults(workload)
         notes = (*notes, *assumed)
+    (policy,), workload, users = UnknownUsersChoice(chosen.unknown_users).applied(
+        [policy], workload
+    )
+    notes = (*notes, *users)
     if site_of(policy) is not None:
         policy = mechanism_policy(mechanism.chosen(policy), policy)
     else:
@@ -102,6 +108,7 @@ def replay(
         peak_memory_bytes=peak_memory_bytes(),
         promises=(statistics.baseline_promises, statistics.promises),
         beside=others,
+        never_ran=statistics.never_ran,
     )
     _write(result, workload, output)
     if output.as_json:
@@ -187,7 +194,7 @@ def _write(result: ReplayResult, workload: Workload, output: OutputOptions) -> N
     if output.swf_out is not None:
         told = ", ".join(f"{name} {value}" for name, value in result.options.items())
         comments = [f"Note: schedule simulated by foretime replay: {told}"]
-        wait = _statistics(result.comparison).wait
+        wait = known_waits(_statistics(result.comparison).wait)
         write_swf(log_of_workload(workload, wait=wait, comments=comments), output.swf_out)
     if output.plot is not None:
         from foretime_sim.scores.plots import plot_waits, save  # matplotlib is slow to load

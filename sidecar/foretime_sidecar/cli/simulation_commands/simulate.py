@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.estimated_run import estimator_of
+from foretime_sim.engine.schedule import known_waits
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy_file import read_policy
@@ -32,6 +33,7 @@ from foretime_sidecar.cli.options.policy_cases import PolicyChoices
 from foretime_sidecar.cli.options.policy_details import SimulatedPolicyDetails
 from foretime_sidecar.cli.options.policy_options import SeveralPoliciesOptions, several
 from foretime_sidecar.cli.options.scoring_options import ScoringOptions
+from foretime_sidecar.cli.options.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import AnyMachineOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
@@ -74,6 +76,11 @@ def simulate(
         log, scoring.seed, processors_per_node=log.processors_per_node, sites=sites
     )
     workload, notes = source.first(*source.read())
+    policies, workload, users = UnknownUsersChoice(chosen.unknown_users).applied(
+        [case.policy for case in cases], workload
+    )
+    cases = [replace(case, policy=each) for case, each in zip(cases, policies, strict=True)]
+    notes = (*notes, *users)
     comparison = _compared(workload, cases, details, learning, scoring)
     result = SimulateResult(
         workload_name=workload.name,
@@ -186,7 +193,7 @@ def _write_schedule(result: SimulateResult, workload: Workload, path: Path) -> N
     chosen = ", ".join(f"{name} {value}" for name, value in {**told, **result.options}.items())
     comments = [f"Note: schedule simulated by foretime simulate: {chosen}"]
     run = result.comparison.runs[0][0]
-    log = log_of_workload(workload, wait=run.wait, comments=comments)
+    log = log_of_workload(workload, wait=known_waits(run.wait), comments=comments)
     if run.bgp_partition is not None and isinstance(workload.machine, BgpMachine):
         names = tuple(part.name for part in workload.machine.bgp_partitions)
         log = replace(log, slurm_partitions=Labels(run.bgp_partition, names))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from foretime_sim import _core
 from foretime_sim.engine.native.bgp_core import bgp_partitions
 from foretime_sim.engine.native.node_core import recorded_allocation
-from foretime_sim.engine.schedule import Counters, Schedule
+from foretime_sim.engine.schedule import NEVER, Counters, Schedule
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
@@ -144,9 +144,20 @@ def core_counters(core: _core.Engine) -> Counters:
 
 
 def core_schedule(
-    core: _core.Engine, policy: Policy, machine: Machine | BgpMachine | None
+    core: _core.Engine,
+    policy: Policy,
+    machine: Machine | BgpMachine | None,
+    why_never: Callable[[int], str] | None = None,
 ) -> Schedule:
-    """Give the schedule of a core whose jobs have all ended; ``None`` for a flat pool.
+    """Give the schedule of a core that has run to its end.
+
+    Parameters
+    ----------
+    machine
+        ``None`` for a flat pool.
+    why_never
+        Gives the reason of a job, by its index, that was refused or that nothing lets start; of a
+        site alone, as otherwise every job has run.
 
     Examples
     --------
@@ -157,13 +168,20 @@ def core_schedule(
     0
     """
     of_nodes = isinstance(machine, Machine)
-    start, end = core.start_times(), core.end_times()
+    start, end, started_by = core.start_times(), core.end_times(), core.started_by()
+    killed = end - start < core.actual_runtimes()
+    never_ran: dict[int, str] = {}
+    if why_never is not None:
+        left = np.flatnonzero(core.states() != _core.State.FINISHED.value)
+        never_ran = {job: why_never(job) for job in left.tolist()}
+        start[left] = end[left] = NEVER
+        killed[left], started_by[left] = False, 0
     return Schedule(
         start_time=start,
         end_time=end,
-        started_by=core.started_by(),
+        started_by=started_by,
         corrections=core.corrections(),
-        killed=end - start < core.actual_runtimes(),
+        killed=killed,
         counters=core_counters(core),
         slurm_partition=core.slurm_partitions() if of_nodes else None,
         bgp_partition=bgp_partitions(core, machine) if isinstance(machine, BgpMachine) else None,
@@ -173,4 +191,5 @@ def core_schedule(
         else None,
         switching=core_switching_counters(core, policy.switching),
         latest_start=core.latest_starts() if isinstance(policy.backfill, Slack) else None,
+        never_ran=never_ran,
     )

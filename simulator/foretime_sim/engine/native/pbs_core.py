@@ -25,11 +25,10 @@ _SORT_KEYS = {
     "fair_share_perc": 6,
 }
 _COUNTED = ("ncpus", "mem", "ngpus")
-WHY_NEVER = (
+_WHY_NEVER = (
     "a limit on what is queued, resources_min or resources_max, the state of its queue, or what"
     " its limits and shares ever allow keeps it out"
 )
-"""Why a job may never run."""
 _NO_LIMIT = np.iinfo(np.int64).max
 
 
@@ -256,6 +255,12 @@ def describe_for_pbs(core: _core.Engine, workload: Workload, names: PbsNames) ->
     core.set_requests(fitted.request_of.astype(np.int64))
     rows = names.columns(workload.users, workload.projects, len(workload))
     core.describe_all_for_pbs(np.ascontiguousarray(rows))
+
+
+def why_pbs_never(job: int) -> str:
+    """Say why PBS never runs a job: the model has no word for each reason."""
+    del job
+    return _WHY_NEVER
 
 
 def refused_request(request: Request) -> str | None:

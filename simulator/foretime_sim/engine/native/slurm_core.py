@@ -397,29 +397,15 @@ def core_licenses(where: str, text: str, there: Mapping[str, int]) -> list[tuple
     return [(names.index(name), count) for name, count in found.items()]
 
 
-def check_all_ran(
-    core: _core.Engine, workload: Workload, reason_of: Callable[[int], str] = lambda job: ""
-) -> None:
-    """Check that every job of a run has ended.
+def why_slurm_never(core: _core.Engine, site: SlurmSite) -> Callable[[int], str]:
+    """Give what says of a job, by its index, that was refused or never starts, why."""
+    kinds = limit_tables(site).kinds
 
-    Parameters
-    ----------
-    reason_of
-        Gives the scheduler's own word for why a job, by its index, never runs; "" if it has none.
+    def why(job: int) -> str:
+        word = reason_word(core.slurm_reason(job), kinds)
+        return word or "reservations or states of partitions keep it out"
 
-    Raises
-    ------
-    InputError
-        If one was refused at its submission, or nothing will ever start it.
-    """
-    left = np.flatnonzero(core.states() != _core.State.FINISHED.value)
-    if len(left):
-        more = f" and {len(left) - 1:,} others" if len(left) > 1 else ""
-        reason = reason_of(int(left[0])) or "reservations or states of partitions keep it out"
-        raise InputError(
-            f"{workload.name}: job {workload.job_id[left[0]]}{more} will never run under this site:"
-            f" {reason}; leave such jobs out, or change the site"
-        )
+    return why
 
 
 def slurm_reason(core: _core.Engine, site: SlurmSite, job: int) -> str:

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from foretime_estimators.jobs.errors import InputError
 from foretime_sim import Policy, simulate
+from foretime_sim.engine.schedule import NEVER
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.reference.pbs.jobs_of_workload import pbs_jobs
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
@@ -23,25 +23,24 @@ from tests.support.pbs.pbs_workloads import pbs_sites, pbs_workloads, workload_o
 
 
 def check_same(workload: Workload, site: PbsSite, soft: np.ndarray | None) -> PbsRun:
-    """Both schedule alike, on the same hosts; jobs that never run are refused by name."""
+    """Both schedule alike, on the same hosts, and never run the same jobs."""
     by_hand = run_pbs(site, pbs_jobs(workload, site, soft))
-    policy = Policy(backfill=Pbs(site))
-    if len(by_hand.start) < len(workload):
-        with pytest.raises(InputError, match="will never run under this site"):
-            simulate(workload, policy, soft)
-        return by_hand
-    native = simulate(workload, policy, soft, allocation=True)
-    starts = [by_hand.start[job] - workload.epoch_of_zero for job in range(len(workload))]
+    native = simulate(workload, Policy(backfill=Pbs(site)), soft, allocation=True)
+    starts = [
+        by_hand.start[job] - workload.epoch_of_zero if job in by_hand.start else NEVER
+        for job in range(len(workload))
+    ]
     assert native.start_time.tolist() == starts
+    assert list(native.never_ran) == [job for job, start in enumerate(starts) if start == NEVER]
     if native.allocation is None:
-        assert not len(workload)
+        assert not by_hand.start
         return by_hand
     had: list[dict[str, int]] = [{} for _ in range(len(workload))]
     columns = (native.allocation.job, native.allocation.node, native.allocation.cpus)
     for job, node, cpus in zip(*(column.tolist() for column in columns), strict=True):
         had[job][site.hosts[node].name] = cpus
     placed = [
-        {name: has["ncpus"] for name, has in by_hand.placement[job].items()}
+        {name: has["ncpus"] for name, has in by_hand.placement.get(job, {}).items()}
         for job in range(len(workload))
     ]
     assert had == placed
@@ -64,16 +63,15 @@ def test_a_pool_is_scheduled_alike(data: st.DataObject) -> None:
     check_same(workload, site, soft)
 
 
-def test_a_job_that_a_limit_refuses_is_named() -> None:
+def test_a_job_that_a_limit_refuses_never_runs() -> None:
 
     site = site_of(1, 4)
     limits = PbsLimits(max_queued={"u:PBS_GENERIC": 1})
     site = dataclasses.replace(site, server=dataclasses.replace(site.server, limits=limits))
     workload = workload_on(site, [(0, 4, 10, 10), (1, 4, 10, 10)])
-    with pytest.raises(
-        InputError, match="job 2 will never run under this site: a limit on what is queued"
-    ):
-        simulate(workload, Policy(backfill=Pbs(site)))
+    schedule = simulate(workload, Policy(backfill=Pbs(site)))
+    assert schedule.start_time.tolist() == [0, NEVER]
+    assert schedule.never_ran[1].startswith("a limit on what is queued")
 
 
 @pytest.mark.parametrize("fair_share", [False, True])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim import Policy, simulate
 from foretime_sim.engine.admission import After
-from foretime_sim.engine.schedule import StartedBy
+from foretime_sim.engine.schedule import NEVER, StartedBy
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.machines.reservations import NodeReservation
 from foretime_sim.policies.slurm import Slurm
@@ -52,20 +51,19 @@ BASIC = SlurmPriority(multifactor=False)
 def check_same(
     workload: Workload, site: SlurmSite, *, patience_s: int | None = None
 ) -> SlurmSchedule:
-    """Both schedule alike; jobs that never run are refused by name."""
+    """Both schedule alike, and never run the same jobs, for the same reason."""
     by_hand = simulate_slurm(workload, site, workload.site_jobs, patience_s=patience_s)
-    policy = Policy(backfill=Slurm(site))
-    if any(job.start is None for job in by_hand.jobs):
-        with pytest.raises(InputError, match="will never run under this site"):
-            simulate(workload, policy)
-        return by_hand
-    native = simulate(workload, policy, allocation=True)
-    assert native.start_time.tolist() == by_hand.start_times
-    assert native.end_time.tolist() == [job.end for job in by_hand.jobs]
-    loops = {StartedBy.HEAD: Loop.MAIN, StartedBy.BACKFILLED: Loop.BACKFILL}
-    assert [loops[StartedBy(how)] for how in native.started_by.tolist()] == by_hand.loops
+    native = simulate(workload, Policy(backfill=Slurm(site)), allocation=True, check=True)
+    never = [index for index, job in enumerate(by_hand.jobs) if job.start is None]
+    assert list(native.never_ran) == never
+    times = zip(native.start_time.tolist(), native.end_time.tolist(), strict=True)
+    ran = [(None, None) if start == NEVER else (start, end) for start, end in times]
+    assert ran == [(job.start, job.end) for job in by_hand.jobs]
+    loops = {0: None, StartedBy.HEAD: Loop.MAIN, StartedBy.BACKFILLED: Loop.BACKFILL}
+    assert [loops[how] for how in native.started_by.tolist()] == by_hand.loops
     assert native.slurm_partition is not None
-    assert native.slurm_partition.tolist() == [job.slurm_partition for job in by_hand.jobs]
+    parts = zip(native.slurm_partition.tolist(), by_hand.jobs, strict=True)
+    assert all(job.start is None or part == job.slurm_partition for part, job in parts)
     if native.allocation is not None:
         had: list[list[tuple[int, int]]] = [[] for _ in by_hand.jobs]
         columns = (native.allocation.job, native.allocation.node, native.allocation.cpus)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from foretime_estimators.arrays import MaskedInt64Array
 from foretime_sim import Policy, simulate
+from foretime_sim.engine.schedule import NEVER
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.slurm import Slurm
@@ -93,11 +94,12 @@ def check_same(workload: Workload, site: SlurmSite) -> None:
     by_hand = simulate_slurm(workload, site, workload.site_jobs, patience_s=PATIENCE_S)
     engine = stepwise(workload, site)
     views = [engine.job(job) for job in range(len(workload))]
-    assert [view.start_time for view in views] == by_hand.start_times
+    starts = by_hand.start_times
+    assert [view.start_time for view in views] == starts
     assert [view.end_time for view in views] == [job.end for job in by_hand.jobs]
-    if None not in by_hand.start_times:
-        whole = simulate(workload, Policy(backfill=Slurm(site)))
-        assert whole.start_time.tolist() == by_hand.start_times
+    whole = simulate(workload, Policy(backfill=Slurm(site)))
+    assert [None if start == NEVER else start for start in whole.start_time.tolist()] == starts
+    assert engine.schedule().never_ran == whole.never_ran
 
 
 @settings(max_examples=100)
