@@ -30,10 +30,11 @@ class ReplaySchedule:
     outlived
         Shape (jobs,): ran longer than the t_sched that they ran with.
     killed
-        Shape (jobs,): ended before the actual runtime *and* before t_req, which nobody may be.
+        Shape (jobs,): ended before the actual runtime *and* before t_req, which nobody may be but
+        those ``used_up``.
     scheduled_time
         Shape (jobs,), seconds: the t_sched that they were submitted with.
-    never_ran
+    never_ran, used_up
         As in `Schedule`.
     """
 
@@ -44,6 +45,7 @@ class ReplaySchedule:
     killed: np.ndarray[tuple[int], np.dtype[np.bool_]]
     scheduled_time: Int64Array
     never_ran: Mapping[int, str] = field(default_factory=dict)
+    used_up: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
 
     @classmethod
     def of(
@@ -60,14 +62,18 @@ class ReplaySchedule:
         """
         ran = schedule.end_time - schedule.start_time
         promised = np.minimum(workload.actual_runtime, workload.requested_time)
+        killed = (ran < promised) & that_ran(schedule.start_time)
+        if schedule.used_up is not None:
+            killed &= ~schedule.used_up
         return cls(
             start_time=schedule.start_time,
             end_time=schedule.end_time,
             started_by=schedule.started_by,
             outlived=ran > (scheduled_time if running_time is None else running_time),
-            killed=(ran < promised) & that_ran(schedule.start_time),
+            killed=killed,
             scheduled_time=scheduled_time,
             never_ran=schedule.never_ran,
+            used_up=schedule.used_up,
         )
 
 

@@ -237,6 +237,7 @@ def findings(result: ReplayResult) -> RenderableType:
     lines = [
         *_shortening_lines(result),
         _killed_line(result.comparison),
+        *_used_up_lines(result.comparison),
         _starved_line(result.comparison),
         *never_ran_lines(
             list(zip(("Without Foretime", "With Foretime"), result.never_ran, strict=True))
@@ -278,6 +279,19 @@ def _killed_line(comparison: Comparison) -> Text:
         f"for ({format_count(without)} without Foretime).",
         "bold red",
     )
+
+
+def _used_up_lines(comparison: Comparison) -> list[Text]:
+    """Say how many jobs ended for minutes that were used up, if any did."""
+    counts = comparison["used_up_jobs"]
+    if not counts.adjusted and not counts.baseline:
+        return []
+    return [
+        Text(
+            f"{format_count(counts.adjusted or 0)} jobs were ended as the minutes of a limit were "
+            f"used up ({format_count(counts.baseline or 0)} without Foretime)."
+        )
+    ]
 
 
 def _starved_line(comparison: Comparison) -> Text:

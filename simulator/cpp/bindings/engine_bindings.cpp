@@ -185,6 +185,7 @@ void register_engine(nb::module_& m) {
       .def_ro("start_time", &Job::start)
       .def_ro("end_time", &Job::end)
       .def_ro("corrections", &Job::corrections)
+      .def_ro("used_up", &Job::used_up)
       .def_prop_ro("started_by", [](const Job& job) { return static_cast<int>(job.started_by); })
       .def_ro("state", &Job::state);
 
@@ -378,6 +379,8 @@ void register_engine(nb::module_& m) {
            [](const Engine& engine) { return column<std::int32_t>(engine, &Job::corrections); })
       .def("actual_runtimes",
            [](const Engine& engine) { return column<std::int64_t>(engine, &Job::actual_runtime); })
+      .def("used_up",
+           [](const Engine& engine) { return column<std::int8_t>(engine, &Job::used_up); })
       .def("states", [](const Engine& engine) { return column<std::int8_t>(engine, &Job::state); });
 }
 

@@ -245,6 +245,12 @@ void register_slurm(nb::module_& m, nb::class_<Engine>& engine) {
             return e.slurm_planner().state().controller.record(index).reason;
           },
           nb::arg("index"))
+      .def(
+          "why_slurm_keeps",
+          [](const Engine& e, JobIndex index) {
+            return e.slurm_planner().state().controller.why_kept(index);
+          },
+          nb::arg("index"))
       .def("estimates", [](const Engine& e) {
         std::vector<Seconds> estimates;
         estimates.reserve(e.jobs().size());

@@ -185,6 +185,7 @@ struct Job {
   Belief belief = Belief::kEstimate;
   bool guarded = false;  // the guard was activated for it
   bool awaited = false;  // finish_awaited() runs until it has started
+  bool used_up = false;  // ended for what its group, or it, may use
   std::int64_t tie = 0;  // once running: its place among jobs that end together
 
   Seconds extended = 0;  // added to its requested time while it ran

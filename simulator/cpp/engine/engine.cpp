@@ -276,7 +276,9 @@ void Engine::pass() {
   pass_pending_ = false;
   pass_failed_ = false;
   availability_.reestimate(now_);
-  if (!queue_.empty() || planner_->lets_overrun()) planner_->schedule(now_, queue_, *this);
+  if (!queue_.empty() || planner_->lets_overrun() || planner_->looks_now(now_)) {
+    planner_->schedule(now_, queue_, *this);
+  }
   arrived_.clear();
 }
 
@@ -364,7 +366,7 @@ void Engine::correct_expired() {
 
 // A moment for which something is planned only counts while somebody waits.
 Seconds Engine::next_moment() const {
-  if (queue_.empty()) return kNever;
+  if (queue_.empty()) return planner_->next_look();
   if (policy_.interval) {
     const Seconds since = now_ % *policy_.interval;
     return now_ - since + (since < 0 ? 0 : *policy_.interval);

@@ -84,6 +84,9 @@ class Planner {
   // When a pass is due because of the plan alone. Moments up to the last `reached` are over.
   virtual Seconds next_moment() const { return kNever; }
   virtual void reached(Seconds /*now*/) {}
+  // When running jobs are looked at next, whoever waits, and whether a pass is to do that now.
+  virtual Seconds next_look() const { return kNever; }
+  virtual bool looks_now(Seconds /*now*/) const { return false; }
 
   // Whether jobs may run beyond their time limits.
   virtual bool lets_overrun() const { return false; }

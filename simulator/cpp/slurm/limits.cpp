@@ -15,6 +15,11 @@ bool goes_by_minutes(const LimitSet& limits) {
          !limits[TresLimit::account_run_minutes].empty();
 }
 
+bool ends_jobs(const LimitSet& limits) {
+  return limits[NumberLimit::group_wall] != kNoLimit || !limits[TresLimit::group_minutes].empty() ||
+         !limits[TresLimit::job_minutes].empty();
+}
+
 }  // namespace
 
 Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
@@ -38,8 +43,12 @@ Limits::Limits(std::shared_ptr<const LimitsSetup> setup, std::int64_t now)
 
 Limits::Limits(const Limits& other, const Renumbering& jobs) : Limits(other) {
   running_.clear();
+  may_be_killed_ = 0;
   for (const auto& [old, run] : other.running_) {
-    if (const JobIndex job = jobs.to(old); job >= 0) running_.emplace(job, run);
+    const JobIndex job = jobs.to(old);
+    if (job < 0) continue;
+    running_.emplace(job, run);
+    if (run.may_be_killed) ++may_be_killed_;
   }
 }
 
@@ -212,6 +221,27 @@ bool Limits::is_killed(const LimitedJob& job, std::int64_t now) const {
   return checks_.is_killed(case_of(job, run.slurm_partition, job.minutes), run.charged.tres, ran);
 }
 
+std::vector<std::int32_t> Limits::may_be_killed() const {
+  std::vector<std::int32_t> jobs;
+  for (const auto& [index, run] : running_) {
+    if (run.may_be_killed) jobs.push_back(index);
+  }
+  return jobs;
+}
+
+// Whether a limit of what has been used hangs over a job.
+bool Limits::kills(const LimitedJob& job, std::int32_t slurm_partition) const {
+  if (setup_->safe) return false;
+  const PolicyCase whose = case_of(job, slurm_partition, job.minutes);
+  for (const auto* qos : whose.qos) {
+    if (qos != nullptr && ends_jobs(qos->limits())) return true;
+  }
+  for (const AssociationGroup& group : whose.line.groups()) {
+    if (ends_jobs(group.limits())) return true;
+  }
+  return false;
+}
+
 // Events ------------------------------------------------------------------------------------------
 
 // In its own QOS and those of some partitions, each once.
@@ -267,7 +297,9 @@ void Limits::started(const LimitedJob& job, std::span<const std::int64_t> tres, 
               {{job.qos, of_partition == job.qos ? kNone : of_partition, job.association, job.user},
                all_tres(job, tres, slurm_partition),
                now,
-               now + minutes * 60}};
+               now + minutes * 60},
+              kills(job, slurm_partition)};
+  if (run.may_be_killed) ++may_be_killed_;
   auto seconds = minutes * 60;
   if (const auto* own = qos_setup(job.qos)) {
     seconds = static_cast<std::int64_t>(static_cast<double>(seconds) * own->usage_factor);
@@ -284,6 +316,7 @@ void Limits::ended(const LimitedJob& job, std::int64_t now) {
   const auto found = running_.find(job.index);
   if (found == running_.end()) return;
   const auto& run = found->second;
+  if (run.may_be_killed) --may_be_killed_;
   count_submitted(job, {&run.slurm_partition, 1}, -1);
   if (minutes_count_) minutes_.ended(groups_, run.charged, now);
   groups_.for_each_count_of(run.charged.counted, true, [&](Counts& counts) {

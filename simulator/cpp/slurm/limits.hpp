@@ -42,6 +42,9 @@ class Limits {
   std::int64_t tasks_running(std::int32_t array) const;
   // Whether a running job is ended for a limit; Slurm looks every 30 s.
   bool is_killed(const LimitedJob& job, std::int64_t now) const;
+  // Whether one may be, and which, in the order of submission.
+  bool may_kill() const { return may_be_killed_ > 0; }
+  std::vector<std::int32_t> may_be_killed() const;
   // Whether a job with this reason blocks its partition in the main loop.
   bool blocks_lower_jobs(Reason reason) const;
 
@@ -72,6 +75,7 @@ class Limits {
     std::int32_t slurm_partition = kNone;
     std::vector<std::int32_t> nodes;
     ChargedJob charged;
+    bool may_be_killed = false;
   };
 
   const QosSetup* qos_setup(std::int32_t qos) const {
@@ -80,6 +84,7 @@ class Limits {
   const PartitionSetup& partition(std::int32_t place) const {
     return setup_->slurm_partitions[static_cast<std::size_t>(place)];
   }
+  bool kills(const LimitedJob& job, std::int32_t slurm_partition) const;
   PolicyCase case_of(const LimitedJob& job, std::int32_t slurm_partition,
                      std::int64_t minutes) const;
   std::vector<std::int64_t> all_tres(const LimitedJob& job, std::span<const std::int64_t> tres,
@@ -102,6 +107,7 @@ class Limits {
   std::unordered_map<std::int32_t, std::int64_t> tasks_running_;
   // Those that count, in the order of submission, as jobs are charged.
   std::map<std::int32_t, Running> running_;
+  std::int64_t may_be_killed_ = 0;  // of them
 };
 
 }  // namespace foretime::slurm

@@ -82,7 +82,7 @@ def results_frame(plan: Plan, records: Mapping[str, Record]) -> pd.DataFrame:
                 "id": cell.id,
                 **cell.axes,
                 **{column: record["run"].get(column) for column in RUN_COLUMNS},
-                **{key: record["metrics"][key] for key in METRICS},
+                **{key: record["metrics"].get(key) for key in METRICS},
                 **{column: record[column] for column in ORIGIN_COLUMNS},
             }
         )

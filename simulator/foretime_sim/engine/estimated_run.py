@@ -108,6 +108,11 @@ class EstimatedSchedule:
         return self.schedule.guard_activations
 
     @property
+    def used_up(self) -> BoolArray | None:
+        """Where Slurm ended a job because a limit's minutes were used up; see `Schedule`."""
+        return self.schedule.used_up
+
+    @property
     def never_ran(self) -> Mapping[int, str]:
         """Jobs that the site's rules never let run, by index, and why."""
         return self.schedule.never_ran
@@ -235,7 +240,11 @@ def _learning_run(
                 indices = moves.started.tolist()
                 started = [(requests[job], engine.started_at(job)) for job in indices]
             finished = [
-                finished_job(requests[job], *engine.ran(job), endings[job])
+                finished_job(
+                    requests[job],
+                    *engine.ran(job),
+                    Ending.TIMED_OUT if engine.is_used_up(job) else endings[job],
+                )
                 for job in moves.finished.tolist()
             ]
             tell(estimator, started, finished)

@@ -38,7 +38,9 @@ class JobView:
     corrections
         How often it outlived its estimate.
     killed
-        True for a finished job ended by its time limit before its actual runtime.
+        True for a finished job ended by its time limit before its actual runtime, or ``used_up``.
+    used_up
+        True for one that Slurm ended because a limit's minutes were used up.
     """
 
     state: str
@@ -57,3 +59,4 @@ class JobView:
     started_by: StartedBy | None
     corrections: int
     killed: bool
+    used_up: bool = False

@@ -100,7 +100,7 @@ class Schedule:
         int32: how often the job outlived its estimate and was given another; 0 for a job that
         ended within t_sched(drain).
     killed
-        True where the job was ended by its time limit before its actual runtime.
+        True where the job was ended by its time limit before its actual runtime, or ``used_up``.
     guard_activations
         Number of jobs for which the starvation guard became active.
     counters
@@ -124,6 +124,9 @@ class Schedule:
     never_ran
         Jobs that the site's rules never let run, by index, and why: the scheduler's own word where
         it has one (``AssocGrpCpuLimit``). They count in no score.
+    used_up
+        True where Slurm ended the job because minutes that it, or its account or QOS, may use were
+        used up; ``None`` of other schedulers.
 
     Examples
     --------
@@ -147,6 +150,7 @@ class Schedule:
     latest_start: Int64Array | None = None
     switching: SwitchingCounters | None = None
     never_ran: Mapping[int, str] = field(default_factory=dict)
+    used_up: BoolArray | None = None
 
     @property
     def guard_activations(self) -> int:
@@ -168,7 +172,8 @@ def check(
     """Check the conservation laws.
 
     No job starts before its submission; each runs for its actual runtime or is killed exactly at
-    its time limit, or if it may overrun that, not before, unless it never runs; at no moment are
+    its time limit, or if it may overrun that, not before, unless it never runs, or is ended before
+    both because a limit's minutes are used up; at no moment are
     more processors in use than there are, those of advance reservations included, and in the end
     none. Where the schedule has an allocation, the laws of `foretime_sim.engine.node_allocation`
     hold, too; on a Blue Gene that of `foretime_sim.workloads.bgp_jobs.broken_bgp_law`.
@@ -207,9 +212,13 @@ def check(
     over_limit = workload.actual_runtime > time_limit
     first(schedule.start_time < workload.submit_time, "started before its submission")
     off_limit = ran < time_limit if may_overrun else ran != time_limit
-    first(schedule.killed & off_limit, "was killed, but not at its time limit")
+    used_up = np.zeros(len(workload), dtype=bool) if schedule.used_up is None else schedule.used_up
+    late = ran >= np.minimum(time_limit, workload.actual_runtime)
+    first(used_up & late, "was ended for used minutes after it was over")
+    first(schedule.killed & off_limit & ~used_up, "was killed, but not at its time limit")
     spared = over_limit & ~schedule.killed & (not may_overrun)
-    first((schedule.killed & ~over_limit) | spared, "was killed or spared against its time limit")
+    against = (schedule.killed & ~over_limit & ~used_up) | spared
+    first(against, "was killed or spared against its time limit")
     first(~schedule.killed & (ran != workload.actual_runtime), "did not run for its actual runtime")
     first(~np.isin(schedule.started_by, [how.value for how in StartedBy]), "never started")
     untold = ~ran_at_all

@@ -591,6 +591,7 @@ class Engine:
             corrections=job.corrections,
             killed=job.state == State.FINISHED
             and job.end_time - job.start_time < job.actual_runtime,
+            used_up=job.used_up,
         )
 
     def started_at(self, index: int) -> int:
@@ -605,6 +606,10 @@ class Engine:
         if job.state not in (State.RUNNING, State.FINISHED):
             raise InputError(f"job {index} is {job.state.name.lower()}: it has not started")
         return job.start_time
+
+    def is_used_up(self, index: int) -> bool:
+        """Say whether Slurm ended a job because a limit's minutes were used up."""
+        return self._job(index).used_up
 
     def ran(self, index: int) -> tuple[int, int]:
         """Give when one job that has finished started and ended, seconds.

@@ -157,7 +157,8 @@ class MockScheduler(Generic[JobT]):
         for index in moves.finished.tolist():
             job, seen = self._jobs[index], self._engine.job(index)
             ran = (seen.end_time or 0) - job.start_time
-            ending = Ending.TIMED_OUT if ran >= job.kill_limit else self._ending(job)
+            timed_out = ran >= job.kill_limit or seen.used_up
+            ending = Ending.TIMED_OUT if timed_out else self._ending(job)
             self._end(index, job, seen.end_time or 0, ending)
 
     def _on_start(self, index: int, job: JobT) -> None:

@@ -117,9 +117,10 @@ def assumptions(site: SlurmSite | PbsSite) -> tuple[str, ...]:
         said.append(
             "Jobs whose user and account the site's associations do not name have no fair share."
         )
-    left_out = ["the end of running jobs when minutes are used up"] if _ends_jobs(site) else []
-    if left_out := [*left_out, *site.not_modelled]:
-        words = "; ".join(each.removesuffix(".") for each in left_out)
+    if _ends_jobs(site):
+        said.append("Running jobs are ended when the minutes of a limit are used up.")
+    if site.not_modelled:
+        words = "; ".join(each.removesuffix(".") for each in site.not_modelled)
         said.append(f"Of the site is left out: {words}.")
     return tuple(said)
 

@@ -48,6 +48,11 @@ class ScheduleLike(JobTimes, Protocol):
         """True where the job ran longer than its t_sched."""
         ...
 
+    @property
+    def used_up(self) -> BoolArray | None:
+        """True where Slurm ended the job for used minutes; ``None``: it ended none so."""
+        ...
+
 
 class Direction(enum.Enum):
     """Which way a metric gets better."""
@@ -135,6 +140,7 @@ def _metrics() -> dict[str, Metric]:
         Metric("outlived_jobs", "outlived t_sched", "jobs", Direction.NEITHER),
         Metric("killed_at_requested_jobs", "killed at t_req", "jobs", Direction.NEITHER),
         Metric("killed_early_jobs", "killed before t_req", "jobs"),
+        Metric("used_up_jobs", "ended, minutes used up", "jobs"),
         Metric("starved_jobs", "starved", "jobs"),
     ]
     return {metric.key: metric for metric in listed}
@@ -425,6 +431,7 @@ class Scores:
     outlived_jobs: int
     killed_at_requested_jobs: int
     killed_early_jobs: int
+    used_up_jobs: int
     starved_jobs: int
 
     def to_dict(self) -> dict[str, float | int | None]:
@@ -498,6 +505,9 @@ def score(
         schedule.start_time[ran],
         schedule.end_time[ran],
     )
+    used_up = np.zeros(len(runtime), dtype=np.bool_)
+    if schedule.used_up is not None:
+        used_up = schedule.used_up[scored]
     ways = np.bincount(schedule.started_by[scored], minlength=max(StartedBy) + 1)
 
     def weighted_mean(name: str) -> float:
@@ -518,6 +528,7 @@ def score(
         backfilled_jobs=int(ways[StartedBy.BACKFILLED]),
         outlived_jobs=int(schedule.outlived[scored].sum()),
         killed_at_requested_jobs=int(((actual > requested) & (runtime >= requested)).sum()),
-        killed_early_jobs=int((runtime < np.minimum(actual, requested)).sum()),
+        killed_early_jobs=int(((runtime < np.minimum(actual, requested)) & ~used_up).sum()),
+        used_up_jobs=int(used_up.sum()),
         starved_jobs=int(starved(values["wait"][scored], requested, settings).sum()),
     )

@@ -37,6 +37,7 @@ class Judged:
     started_by: Int8Array
     outlived: BoolArray
     scheduled_time: Int64Array
+    used_up: BoolArray | None = None
 
 
 def a_thousand_jobs() -> Workload:

@@ -42,6 +42,7 @@ class Judged:
     started_by: Int8Array
     outlived: BoolArray
     scheduled_time: Int64Array
+    used_up: BoolArray | None = None
 
 
 def judged(workload: Workload, scheduled_time: Int64Array) -> Judged:

@@ -37,6 +37,7 @@ class Times:
     end_time: Int64Array
     started_by: Int8Array
     outlived: BoolArray
+    used_up: BoolArray | None = None
 
 
 def column(*values: int) -> Int64Array:
@@ -150,6 +151,7 @@ def test_every_metric_is_as_worked_out_by_hand() -> None:
         "outlived_jobs": 1,
         "killed_at_requested_jobs": 1,
         "killed_early_jobs": 0,
+        "used_up_jobs": 0,
         # job 2 waited 10 > 9 s, but not more than 2 x 10; job 4 did both
         "starved_jobs": 1,
     }

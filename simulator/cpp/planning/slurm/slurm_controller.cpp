@@ -298,6 +298,20 @@ bool SlurmController::is_kept_from(JobIndex job, std::int32_t slurm_partition,
   return reason != 0;
 }
 
+slurm::Reason SlurmController::why_kept(JobIndex job) const {
+  slurm::Reason reason = record(job).reason;
+  if (reason != 0 || !may_keep_ || request_of_[at(job)] < 0) return reason;
+  if (!has_licenses(job)) return slurm::reason::licenses;
+  for (const Wish& wish : wishes(job)) {
+    reason = rules_.why_not_considered(ruled(job), wish.slurm_partition);
+    if (reason == 0) {
+      reason = rules_.why_not_started(ruled(job), wish.slurm_partition, wish.min_nodes, {});
+    }
+    if (reason != 0) break;
+  }
+  return reason;
+}
+
 std::vector<std::int64_t> SlurmController::licenses_to_plan() const {
   if (!parameters().bf_licenses) return {};
   // Running jobs take theirs out of the table themselves.

@@ -107,6 +107,10 @@ class SlurmController {
   bool is_kept(JobIndex job, std::int32_t slurm_partition);
   // Whether one keeps it from a plan on these nodes.
   bool is_kept_from(JobIndex job, std::int32_t slurm_partition, const NodeSet& nodes);
+  // What keeps a waiting job, also one that the loops need not have tried; 0: no limit.
+  slurm::Reason why_kept(JobIndex job) const;
+  // Whether a running job is ended for what its group, or it, has used.
+  bool is_killed(JobIndex job, Seconds now) const { return rules_.is_killed(ruled(job), now); }
   // When a job may be looked at that waits for its begin or a reservation; kNever: none.
   Seconds next_begin(Seconds now) const;
 

@@ -9,6 +9,8 @@ namespace {
 // Slurm keeps time limits in minutes.
 Seconds whole_minutes(Seconds time) { return std::max<Seconds>((time + 59) / 60, 1) * 60; }
 
+constexpr Seconds kLooks = 30;  // PERIODIC_TIMEOUT of slurmctld.h
+
 }  // namespace
 
 // What Slurm holds of a job's times: with soft limits the scheduled time is its least time,
@@ -226,9 +228,29 @@ void SlurmPlanner::catch_up(Seconds until) {
     end_step(next, nullptr);
   }
   state_.caught_up = std::max(state_.caught_up, until);
+  state_.looked = std::max(state_.looked, until - 1);
+}
+
+// When jobs are looked at whose minutes may be used up; kNever: there are none.
+Seconds SlurmPlanner::look_at() const {
+  if (!state_.controller.rules().limits().may_kill()) return kNever;
+  return state_.looked + kLooks - (state_.looked - state_.began) % kLooks;
+}
+
+// `job_time_limit` (job_mgr.c), which the background thread calls before it asks for the main loop.
+// Each end is charged before the next job is looked at.
+void SlurmPlanner::end_used_up(Seconds now, Pass* pass) {
+  if (pass == nullptr || look_at() > now) return;
+  state_.looked = now;
+  for (const JobIndex index : slurm().rules().limits().may_be_killed()) {
+    if (!slurm().is_killed(index, now)) continue;
+    job(index).used_up = true;
+    pass->kill(index);
+  }
 }
 
 void SlurmPlanner::wake(Seconds now, Pass* pass) {
+  end_used_up(now, pass);
   state_.clock.wake(now);
   if (state_.clock.main_is_due(now)) run_main(now, pass);
 }
@@ -278,6 +300,7 @@ Seconds SlurmPlanner::next_moment() const {
     }
   }
   if (state.controller.waiting() > 0) next = std::min(next, state.controller.rules().next_tick());
+  next = std::min(next, look_at());
   const Seconds begins = state.controller.next_begin(state.caught_up);
   next = std::min(next, begins);
   const bool nothing_comes =

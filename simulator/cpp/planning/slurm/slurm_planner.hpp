@@ -33,9 +33,17 @@ struct SlurmState {
   Seconds woken_at;              // the last second that has begun
   Seconds next_moment = kNever;  // start or end of a reservation
   Seconds begins_at = kNever;    // when a job may be looked at that may not yet
+  Seconds began;                 // running jobs are looked at every so often from then
+  Seconds looked;                // looks up to then are over
 
   SlurmState(const std::shared_ptr<const SlurmSite>& site, Seconds now)
-      : controller(site, now), clock(*site, now), last_event(now), caught_up(now), woken_at(now) {
+      : controller(site, now),
+        clock(*site, now),
+        last_event(now),
+        caught_up(now),
+        woken_at(now),
+        began(now),
+        looked(now) {
     for (const SlurmReservation& reservation : site->reservations) {
       next_moment = std::min({next_moment, reservation.start, reservation.end});
     }
@@ -56,7 +64,9 @@ struct SlurmState {
         caught_up(other.caught_up),
         woken_at(other.woken_at),
         next_moment(other.next_moment),
-        begins_at(other.begins_at) {}
+        begins_at(other.begins_at),
+        began(other.began),
+        looked(other.looked) {}
 };
 
 class SlurmPlanner final : public QueuePlanner, public OnNodes {
@@ -106,6 +116,8 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   void schedule(Seconds now, const Queue& queue, Pass& pass) override;
   Seconds next_moment() const override;
   void reached(Seconds now) override;
+  Seconds next_look() const override { return std::max(look_at(), reached_ + 1); }
+  bool looks_now(Seconds now) const override { return look_at() <= now; }
   Seconds planned_start(JobIndex index) const override;
   std::optional<std::vector<JobIndex>> own_queue() const override;
 
@@ -117,6 +129,8 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   void tick(Seconds now);
   void catch_up(Seconds until);
   void pass_moments(Seconds now);
+  Seconds look_at() const;
+  void end_used_up(Seconds now, Pass* pass);
   void wake(Seconds now, Pass* pass);
   void end_step(Seconds now, Pass* pass);
   void run_main(Seconds now, Pass* pass);

@@ -115,6 +115,10 @@ bool SlurmRules::array_is_full(const RuledJob& job) const {
   return limits_.array_is_full(limited(job));
 }
 
+bool SlurmRules::is_killed(const RuledJob& job, Seconds now) const {
+  return limits_.is_killed(limited(job), now);
+}
+
 std::vector<std::int32_t> SlurmRules::nodes_of(const std::vector<NodeRow>& rows) const {
   std::vector<std::int32_t> nodes;
   if (!limits_.go_by_nodes()) return nodes;

@@ -53,6 +53,8 @@ class SlurmRules {
   bool partition_keeps(const RuledJob& job, std::int32_t slurm_partition) const;
   bool has_licenses(const RuledJob& job) const;
   bool array_is_full(const RuledJob& job) const;
+  // Whether a running job is ended for what its group, or it, has used.
+  bool is_killed(const RuledJob& job, Seconds now) const;
   const slurm::Limits& limits() const { return limits_; }
   // In a slurm_partition.
   std::int64_t priority_of(JobIndex job, std::int32_t slurm_partition) const {

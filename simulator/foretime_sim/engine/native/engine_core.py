@@ -23,6 +23,7 @@ from foretime_sim.policies.policy_calls import PolicyCalls
 from foretime_sim.policies.policy_switching import TABLE_1_CASES, PolicySwitching
 from foretime_sim.policies.python_policy import PythonBackfill
 from foretime_sim.policies.slack import SlackJobs
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.policies.switching_counters import SwitchingCounters
 
 
@@ -192,4 +193,5 @@ def core_schedule(
         switching=core_switching_counters(core, policy.switching),
         latest_start=core.latest_starts() if isinstance(policy.backfill, Slack) else None,
         never_ran=never_ran,
+        used_up=core.used_up().astype(bool) if isinstance(policy.backfill, Slurm) else None,
     )

@@ -402,7 +402,7 @@ def why_slurm_never(core: _core.Engine, site: SlurmSite) -> Callable[[int], str]
     kinds = limit_tables(site).kinds
 
     def why(job: int) -> str:
-        word = reason_word(core.slurm_reason(job), kinds)
+        word = reason_word(core.why_slurm_keeps(job), kinds)
         return word or "reservations or states of partitions keep it out"
 
     return why

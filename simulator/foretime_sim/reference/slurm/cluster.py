@@ -5,7 +5,7 @@ from __future__ import annotations
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.reference.slurm.fractions import Fractions
-from foretime_sim.reference.slurm.jobs.job import SlurmJob
+from foretime_sim.reference.slurm.jobs.job import Run, SlurmJob
 from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
 from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, SlurmSchedule
 from foretime_sim.reference.slurm.limits.limits import Limits
@@ -23,6 +23,8 @@ from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
 NEVER = 2**62
+PERIODIC_TIMEOUT = 30
+"""How often running jobs are looked at, seconds (slurmctld.h)."""
 WAKES_WITH_SECONDS_VERSION = (24, 11)
 """From here on, or somewhat before: `_slurmctld_background` waits until the next full second."""
 
@@ -71,6 +73,7 @@ class Cluster:
         self.nodes_planned = False
         self.moments = controller.reservations.moments
         self.last_event = started_at
+        self.looks_from = started_at
 
     def run(self) -> None:
         """Live until every job has ended, or nothing will ever start those that wait."""
@@ -103,6 +106,8 @@ class Cluster:
             times += [controller.priorities.next_tick, *self.moments[:1]]
             if self.asked_for is not None:
                 times.append(self.asked_for)
+            if controller.limits.may_kill:
+                times.append(self.next_look())
         return max(min(times, default=NEVER), controller.now)
 
     def next_full(self) -> int:
@@ -120,6 +125,11 @@ class Cluster:
             return NEVER
         seen_at = self.queued_at + 1 if self.wakes_with_seconds else self.queued_at
         return max(seen_at, self.last_queued_run + self.parameters.batch_sched_delay)
+
+    def next_look(self) -> int:
+        """When running jobs are looked at next whose minutes may be used up."""
+        since = self.controller.now - self.looks_from
+        return self.controller.now + PERIODIC_TIMEOUT - since % PERIODIC_TIMEOUT
 
     def next_backfill(self) -> int:
         """When the backfill loop runs next: bf_interval after the last time, if anything changed.
@@ -154,14 +164,17 @@ class Cluster:
     def end_jobs(self, now: int, after: float, before: float) -> None:
         """Let the jobs end that do so within a part of a second."""
         for run in [run for run in self.controller.running if run.end <= now]:
-            if not after <= self.fractions.of_end(run) < before:
-                continue
-            self.controller.finish(run)
-            self.happened(now)
-            if self.parameters.epilog and not self.parameters.defer:
-                self.ask_for_main(now)
-            else:
-                self.queue_main(now)
+            if after <= self.fractions.of_end(run) < before:
+                self.end_job(run, now)
+
+    def end_job(self, run: Run, now: int) -> None:
+        """Let a job end."""
+        self.controller.finish(run)
+        self.happened(now)
+        if self.parameters.epilog and not self.parameters.defer:
+            self.ask_for_main(now)
+        else:
+            self.queue_main(now)
 
     def tick(self, now: int) -> None:
         """Work usage and priorities out anew, if that is due."""
@@ -190,8 +203,25 @@ class Cluster:
         if self.next_backfill() <= now:
             self.run_backfill(now)
 
+    def end_used_up(self, now: int) -> None:
+        """End running jobs whose minutes are used up (`job_time_limit`, job_mgr.c).
+
+        Each is charged as it ends (`acct_policy_job_fini`), before the next is looked at; it has
+        KillWait to end, but is gone at once here.
+        """
+        if (now - self.looks_from) % PERIODIC_TIMEOUT or now == self.looks_from:
+            return
+        for run in list(self.controller.running):
+            if self.controller.limits.is_killed(run.job, now):
+                run.end, run.killed, run.used_up = now, run.end > now, run.end > now
+                self.end_job(run, now)
+
     def wake(self, now: int) -> None:
-        """Let the background thread ask for the main loop, if that is due."""
+        """Let the background thread look at running jobs, and ask for the main loop if it is due.
+
+        `_slurmctld_background` (controller.c), in this order.
+        """
+        self.end_used_up(now)
         full = self.next_full() <= now
         if full:
             self.last_full = now
@@ -296,10 +326,9 @@ def simulate_slurm(
     jobs, deadlines, required nodes, contiguous nodes, how many switches a job
     asks for, topologies other than topology/tree; sockets, threads and
     which GPU a core is next to; CR_LLN, bf_busy_nodes, pack_serial_at_end, bf_topopt_enable, and
-    bf_node_space_size other than bf_max_job_test; jobs that limits of used minutes end
-    (`limits.Limits.is_killed`). All jobs are batch jobs. In 22.05 a test of a job with GPUs leaves
-    a mark on the weights of nodes that the next will-run test goes by (`node_ptr->sched_weight`),
-    which is not modelled.
+    bf_node_space_size other than bf_max_job_test. All jobs are batch jobs. In 22.05 a test of a job
+    with GPUs leaves a mark on the weights of nodes that the next will-run test goes by
+    (`node_ptr->sched_weight`), which is not modelled.
 
     Examples
     --------
@@ -356,4 +385,5 @@ def outcome(job: SlurmJob) -> JobOutcome:
         nodes=tuple(sorted(run.allocation.cpus.items())),
         planned_start=job.estimate,
         killed=run.killed,
+        used_up=run.used_up,
     )

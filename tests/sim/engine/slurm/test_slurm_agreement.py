@@ -53,12 +53,14 @@ def check_same(
 ) -> SlurmSchedule:
     """Both schedule alike, and never run the same jobs, for the same reason."""
     by_hand = simulate_slurm(workload, site, workload.site_jobs, patience_s=patience_s)
-    native = simulate(workload, Policy(backfill=Slurm(site)), allocation=True, check=True)
+    native = simulate(workload, Policy(backfill=Slurm(site)), allocation=True)
     never = [index for index, job in enumerate(by_hand.jobs) if job.start is None]
     assert list(native.never_ran) == never
     times = zip(native.start_time.tolist(), native.end_time.tolist(), strict=True)
     ran = [(None, None) if start == NEVER else (start, end) for start, end in times]
     assert ran == [(job.start, job.end) for job in by_hand.jobs]
+    assert native.used_up is not None
+    assert native.used_up.tolist() == [job.used_up for job in by_hand.jobs]
     loops = {0: None, StartedBy.HEAD: Loop.MAIN, StartedBy.BACKFILLED: Loop.BACKFILL}
     assert [loops[how] for how in native.started_by.tolist()] == by_hand.loops
     assert native.slurm_partition is not None

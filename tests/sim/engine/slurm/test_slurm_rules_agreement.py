@@ -99,7 +99,8 @@ def check_same(workload: Workload, site: SlurmSite) -> None:
     assert [view.end_time for view in views] == [job.end for job in by_hand.jobs]
     whole = simulate(workload, Policy(backfill=Slurm(site)))
     assert [None if start == NEVER else start for start in whole.start_time.tolist()] == starts
-    assert engine.schedule().never_ran == whole.never_ran
+    assert list(engine.schedule().never_ran) == list(whole.never_ran)
+    assert [view.used_up for view in views] == [job.used_up for job in by_hand.jobs]
 
 
 @settings(max_examples=100)

@@ -191,6 +191,8 @@ class Run:
         When it is over its time limit (`end_time` of a running job).
     end
         When it ends, by itself or killed at its limit and OverTimeLimit.
+    used_up
+        Whether it was ended because minutes that it, or its group, may use were used up.
 
     Examples
     --------
@@ -212,6 +214,7 @@ class Run:
     limit_end: int = 0
     end: int = 0
     killed: bool = False
+    used_up: bool = False
 
     def set_ends(self, over_time_limit_s: int) -> None:
         """Work out both ends from the time limit as it stands.

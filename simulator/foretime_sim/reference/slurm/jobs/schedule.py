@@ -43,7 +43,9 @@ class JobOutcome:
         What backfill last said of its start while it waited (``squeue --start``); ``None`` if
         nothing.
     killed
-        Whether its time limit ended it.
+        Whether its time limit ended it, or ``used_up``.
+    used_up
+        Whether it was ended because minutes that it, or its group, may use were used up.
     reason
         Why it waited when the simulation ended, or why it was refused at submission.
 
@@ -61,6 +63,7 @@ class JobOutcome:
     nodes: tuple[tuple[int, int], ...] = ()
     planned_start: int | None = None
     killed: bool = False
+    used_up: bool = False
     reason: str | None = None
 
 

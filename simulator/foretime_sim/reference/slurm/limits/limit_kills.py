@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from foretime_sim.reference.slurm.limits.limit_checks import Imposed, PolicyCase
 from foretime_sim.reference.slurm.limits.limit_counts import Group
-from foretime_sim.sites.slurm.limits import Tres
+from foretime_sim.sites.slurm.limits import Limits, Tres
+
+
+def ends_jobs(limits: Limits) -> bool:
+    """Say whether a group's limits may end running jobs."""
+    return bool(
+        limits.grp_tres_mins or limits.max_tres_mins_per_job or limits.grp_wall_s is not None
+    )
 
 
 def is_killed(case: PolicyCase, tres: Tres, ran: int) -> bool:

@@ -115,6 +115,8 @@ class Limits:
         self._in_use: dict[str, int] = {}
         self._tasks_running: dict[str, int] = {}
         self._running: dict[int, _Running] = {}
+        groups: list[Group] = [*self._qos.values(), *self._groups]
+        self._any_used_up_ends = any(limit_kills.ends_jobs(group.limits) for group in groups)
 
     # Questions ------------------------------------------------------------------------------------
 
@@ -247,6 +249,12 @@ class Limits:
         `why_not_considered` still gives one.
         """
         return self._site.parameters.assoc_limit_stop and reason in _POLICY_WORDS
+
+    @property
+    def may_kill(self) -> bool:
+        """Whether a running job may be ended by `is_killed`."""
+        counted = [run for run in self._running.values() if run.charged is not None]
+        return bool(counted) and not self._safe and self._any_used_up_ends
 
     def is_killed(self, job: LimitedJob, now: int) -> bool:
         """Say whether a running job is ended for a limit, with the state TIMEOUT.

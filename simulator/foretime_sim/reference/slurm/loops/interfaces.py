@@ -65,6 +65,13 @@ class Limits(Protocol):
     def tick(self, now: int) -> None:
         """Work out anew what has been used."""
 
+    def is_killed(self, job: SlurmJob, now: int) -> bool:
+        """Say whether a running job is ended for what it, or its group, has used."""
+
+    @property
+    def may_kill(self) -> bool:
+        """Whether a running job may be ended so."""
+
 
 class NoLimits:
     """Everything is allowed.
@@ -110,3 +117,12 @@ class NoLimits:
 
     def tick(self, now: int) -> None:
         """Work out nothing."""
+
+    def is_killed(self, job: SlurmJob, now: int) -> bool:
+        """End nobody."""
+        return False
+
+    @property
+    def may_kill(self) -> bool:
+        """Nobody."""
+        return False
