@@ -105,6 +105,8 @@ class Board:
         Jobs that run or are suspended, by identifier.
     assumptions
         What was assumed of all, and what is not modelled, in words.
+    by_site
+        Whether the queue was run forward as the site's own scheduler does, with its hosts.
     """
 
     moment: QueueMoment
@@ -112,6 +114,7 @@ class Board:
     tasks: Mapping[str, JobForecast]
     running: Mapping[str, QueuedJob]
     assumptions: tuple[str, ...]
+    by_site: bool = False
 
     @property
     def made_at(self) -> int:

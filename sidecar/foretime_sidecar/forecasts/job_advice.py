@@ -170,6 +170,8 @@ def _resized(
     words: SubmitWords,
 ) -> Shape | None:
     """Give the job on numerator / denominator of its nodes or tasks; ``None`` if that can't be."""
+    if question.select is not None:  # chunks of several kinds
+        return None
     parts = question.tasks if question.nodes is None else question.nodes
     scaled, left = divmod(parts * numerator, denominator)
     tasks, tasks_left = divmod(question.tasks * numerator, denominator)

@@ -1,16 +1,21 @@
-"""A job that nobody has submitted yet, as it is asked about: sbatch's options as parameters."""
+"""A job that nobody has submitted yet, as it is asked about: sbatch's options as parameters.
+
+On PBS, qsub's select and place besides.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.workloads.node_request import HostChunk
 from pydantic import BaseModel, ConfigDict, Field
 
-from foretime_sidecar.clients.cluster import AskedNodes
+from foretime_sidecar.clients.cluster import AskedChunks, AskedNodes
+from foretime_sidecar.clients.pbs.select import parse_asked
 from foretime_sidecar.job_options.begin_time import parse_begin
 from foretime_sidecar.job_options.sbatch_values import checked, node_range
 from foretime_sidecar.wording.durations import parse_duration
@@ -22,10 +27,11 @@ _LONGEST_S = 365 * 86_400
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Text = Annotated[str, Field(min_length=1, max_length=64)]
+Chunks = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class JobParameters(BaseModel):
-    """Parameters of a question; the names are those of sbatch's long options."""
+    """Parameters of a question: sbatch's long options, and qsub's select and place."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,6 +43,8 @@ class JobParameters(BaseModel):
     mem: Text | None = None
     gres: Text | None = None
     gpus: Text | None = None
+    select: Chunks | None = None
+    place: Name | None = None
     time: Text
     time_min: Text | None = None
     partition: Name | None = None
@@ -68,6 +76,8 @@ class JobQuestion:
         ``--mem``, ``--gres=gpu`` or ``--gpus``; ``None`` if not given.
     exclusive
         Whether it asks for whole nodes.
+    select
+        Its chunks, where nodes and tasks do not say them; ``None``: they do.
     not_modelled
         What of the question no forecast looks at, in words.
     """
@@ -82,7 +92,23 @@ class JobQuestion:
     gpus_per_node: int | None = None
     gpu_type: str | None = None
     exclusive: bool = False
+    select: AskedChunks | None = None
     not_modelled: tuple[str, ...] = ()
+
+    @property
+    def chunks(self) -> AskedChunks:
+        """What it asks of PBS's hosts."""
+        if self.select is not None:
+            return self.select
+        parts: tuple[tuple[int, int], ...] = ((self.tasks, 1),)
+        if self.nodes is not None:
+            each, more = divmod(max(self.tasks, self.nodes), self.nodes)
+            parts = (more, each + 1), (self.nodes - more, each)
+        return AskedChunks(
+            tuple(HostChunk(number, of * self.cpus_per_task) for number, of in parts if number),
+            "free" if self.nodes is None else "scatter",
+            self.exclusive,
+        )
 
     @property
     def asked(self) -> AskedNodes:
@@ -100,7 +126,8 @@ class JobQuestion:
     def left_out_of_a_pool(self) -> tuple[str, ...]:
         """Say what of the question is not looked at where nodes are not known."""
         said = []
-        if self.memory_per_node_mib or self.gpus_per_node:
+        of_chunks = any(chunk.memory_bytes or chunk.gpus for chunk in self.chunks.chunks)
+        if self.memory_per_node_mib or self.gpus_per_node or of_chunks:
             said.append("memory and GPUs asked for are not looked at")
         if self.exclusive:
             said.append("whole nodes are not looked at: as many processors as asked for are enough")
@@ -126,9 +153,16 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
     """
     if parameters.dependency is not None:
         checked("dependency", parameters.dependency, "dependency")
+    select = _select(parameters)
     nodes = _nodes(parameters.nodes)
     gpus, gpu_type, unseen = _gpus(parameters, nodes)
-    tasks = _tasks(parameters, nodes)
+    cpus_per_task, exclusive = parameters.cpus_per_task, parameters.exclusive
+    if select is None:
+        tasks = _tasks(parameters, nodes)
+    else:
+        nodes, tasks, cpus_per_task = _size_of(select, parameters)
+        exclusive |= select.exclusive
+        select = replace(select, exclusive=exclusive)
     requested_time = _time(parameters.time, "time")
     time_min_s = None
     if parameters.time_min is not None:
@@ -139,22 +173,54 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
                 "give less"
             )
     project = _one_of("account", parameters.account, "project", parameters.project)
-    processors = max(tasks * parameters.cpus_per_task, nodes or 1)
+    processors = max(tasks * cpus_per_task, nodes or 1)
     if processors > 2**31 - 1:
         raise InputError(f"ntasks x cpus_per_task is {processors} processors; ask for less")
-    return JobQuestion(
+    question = JobQuestion(
         JobRequest("", user, project, processors, requested_time, now, parameters.partition),
         nodes,
         tasks,
-        parameters.cpus_per_task,
+        cpus_per_task,
         time_min_s,
         None if parameters.begin is None else _begin(parameters.begin, now),
         _memory_mib(parameters.mem),
         gpus,
         gpu_type,
-        parameters.exclusive,
-        (*unseen, *_not_modelled(parameters)),
+        exclusive,
+        not_modelled=(*unseen, *_not_modelled(parameters, select)),
     )
+    plain = select is None or replace(select, not_modelled=()) == question.chunks
+    return question if plain else replace(question, select=select)
+
+
+def _select(parameters: JobParameters) -> AskedChunks | None:
+    """Read select and place."""
+    if parameters.select is None:
+        if parameters.place is not None:
+            raise InputError(f"place = {parameters.place!r} is of chunks; give select, too")
+        return None
+    for name in ("mem", "gres", "gpus"):
+        if getattr(parameters, name) is not None:
+            raise InputError(
+                f"{name} beside select: chunks say it themselves; write select=2:ncpus=8:mem=4gb,"
+                " or :ngpus=1"
+            )
+    return parse_asked(parameters.select, parameters.place)
+
+
+def _size_of(select: AskedChunks, parameters: JobParameters) -> tuple[int | None, int, int]:
+    """Give nodes, tasks and CPUs of each task that chunks come to."""
+    cpus = sum(chunk.number * chunk.cpus for chunk in select.chunks)
+    number = sum(chunk.number for chunk in select.chunks)
+    tasks = parameters.ntasks or parameters.processors
+    if tasks is not None and tasks * parameters.cpus_per_task != cpus:
+        raise InputError(
+            f"select = {parameters.select!r} asks for {cpus:,} CPUs, and ntasks or processors for"
+            f" {tasks * parameters.cpus_per_task:,}; give one of them"
+        )
+    nodes = number if select.place == "scatter" else None
+    each = {chunk.cpus for chunk in select.chunks}
+    return (nodes, number, each.pop()) if len(each) == 1 else (nodes, cpus, 1)
 
 
 def _nodes(text: str | None) -> int | None:
@@ -237,8 +303,8 @@ def _gpus(
     return count // (nodes or 1) if total else count, gpu_type, said
 
 
-def _not_modelled(parameters: JobParameters) -> tuple[str, ...]:
-    said = []
+def _not_modelled(parameters: JobParameters, select: AskedChunks | None) -> tuple[str, ...]:
+    said = [f"{words} is not looked at" for words in (select.not_modelled if select else ())]
     if parameters.qos:
         said.append(
             f"what QOS {parameters.qos!r} allows, and the priority it gives, is not looked at"

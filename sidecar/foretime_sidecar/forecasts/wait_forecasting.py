@@ -409,7 +409,12 @@ class WaitForecasting:
                 )
             assumptions = (how, *assumptions, *not_modelled)
         return Board(
-            moment, tuple(rows.values()), {**rows, **tasks}, running_jobs(look), assumptions
+            moment,
+            tuple(rows.values()),
+            {**rows, **tasks},
+            running_jobs(look),
+            assumptions,
+            by_site=basis.site is not None,
         )
 
     def maps(self) -> list[WaitMap]:

@@ -10,7 +10,13 @@ from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.job_options.batch_script import BatchScript
 from foretime_sidecar.job_options.begin_time import parse_begin
-from foretime_sidecar.job_options.sbatch_options import ASKED, NOT_ASKED, Option, read_options
+from foretime_sidecar.job_options.sbatch_options import (
+    ASKED,
+    NOT_ASKED,
+    OF_CHUNKS,
+    Option,
+    read_options,
+)
 from foretime_sidecar.job_options.sbatch_values import array_tasks, checked
 
 # Where sbatch's name of a variable is not SBATCH_ and the option's (its manual page).
@@ -23,8 +29,11 @@ _ENVIRONMENT = {
     for name in ("account", "exclusive", "gpus", "gpus-per-node", "gres", "partition", "qos",
                  "reservation")
 }  # fmt: skip
-# What says how large a job is: #PBS lines that do stand for all of what #SBATCH lines say of it.
+# What says how large a job is: PBS's resources that do stand for all that was said of it before.
 _SIZE = frozenset({"nodes", "ntasks", "ntasks-per-node", "cpus-per-task"})
+
+RESOURCES = "resources"
+"""By this name a command line gives what stands after ``qsub -l``."""
 
 _JOB_ID = re.compile(r"\d{1,18}(?:_\d{1,9}|\[\d{0,9}\])?(?:\.[A-Za-z0-9][\w.\-]*)?", re.ASCII)
 
@@ -98,7 +107,7 @@ def asked_job(
     Parameters
     ----------
     command_line
-        Values of flags by sbatch's long names.
+        Values of flags by sbatch's long names, and `RESOURCES`.
     environment
         Of which sbatch's variables are taken (SBATCH_PARTITION, ...).
     script
@@ -130,9 +139,7 @@ def asked_job(
             from foretime_sidecar.job_options.pbs_options import read_pbs_options  # what logs know
 
             of_pbs += read_pbs_options(script.pbs, now)
-        if _SIZE & {option.name for option in of_pbs}:
-            given = {name: option for name, option in given.items() if name not in _SIZE}
-        notes += _add(given, of_pbs)
+        notes += _add_resources(given, of_pbs)
     _add(
         given,
         [
@@ -141,14 +148,37 @@ def asked_job(
             if variable in environment
         ],
     )
-    _add(given, [Option(name, value, "command line") for name, value in command_line.items()])
+    if (text := command_line.get(RESOURCES)) is not None:
+        from foretime_sidecar.job_options.pbs_options import read_pbs_resources
+
+        notes += _add_resources(given, read_pbs_resources(text, "command line"))
+    flags = [
+        Option(name, value, "command line")
+        for name, value in command_line.items()
+        if name != RESOURCES
+    ]
+    if _SIZE & {option.name for option in flags}:
+        given = {name: option for name, option in given.items() if name not in OF_CHUNKS}
+    _add(given, flags)
     options = {
-        name: checked(name, option.value or "", option.where) for name, option in given.items()
+        name: option.value or ""
+        if name in OF_CHUNKS  # which the daemon checks
+        else checked(name, option.value or "", option.where)
+        for name, option in given.items()
     }
     if "array" in options:
         tasks = array_tasks(options["array"])
         notes.append(f"an array of {tasks:,} tasks: said is when the first one starts")
     return AskedJob(options, tuple(notes))
+
+
+def _add_resources(given: dict[str, Option], resources: Iterable[Option]) -> list[str]:
+    """Take over resources of PBS; a size of theirs takes the place of any other."""
+    found = list(resources)
+    if _SIZE & {option.name for option in found}:
+        for name in (*_SIZE, *OF_CHUNKS):
+            given.pop(name, None)
+    return _add(given, found)
 
 
 def _add(given: dict[str, Option], options: Iterable[Option]) -> list[str]:
@@ -159,7 +189,7 @@ def _add(given: dict[str, Option], options: Iterable[Option]) -> list[str]:
         written += "" if option.value is None else f"={option.value}"
         if not option.known:
             notes.append(f"not known, and ignored: {option.where}: {written}")
-        elif option.name in ASKED:
+        elif option.name in ASKED or option.name in OF_CHUNKS:
             given[option.name] = option
         elif option.name in NOT_ASKED or option.name.startswith("-"):
             notes.append(f"not looked at: {option.where}: {written}")

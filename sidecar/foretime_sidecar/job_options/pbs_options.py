@@ -1,4 +1,7 @@
-"""What ``#PBS`` lines ask for, in sbatch's words: OpenPBS, PBS Professional and TORQUE."""
+"""What ``#PBS`` lines ask for, in sbatch's words: OpenPBS, PBS Professional and TORQUE.
+
+Chunks and their place, which sbatch has no words for, are given in qsub's besides.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from foretime_sim.logs.pbs_records import project_of, requested_processors
 
 from foretime_sidecar.job_options.batch_script import Directive
 from foretime_sidecar.job_options.begin_time import parse_pbs_begin
-from foretime_sidecar.job_options.sbatch_options import Option, value_of_unknown
+from foretime_sidecar.job_options.sbatch_options import OF_CHUNKS, Option, value_of_unknown
 from foretime_sidecar.wording.durations import format_duration
 
 # qsub(1) of OpenPBS 23 and TORQUE 6.
@@ -54,6 +57,25 @@ def read_pbs_options(directives: Sequence[Directive], now: float) -> Iterator[Op
                 given |= {each.name: each for each in _attributes(option)}
             else:
                 given[option.name] = option
+    yield from _of_resources(resources)
+    yield from _plain(given, now)
+
+
+def read_pbs_resources(text: str, where: str) -> list[Option]:
+    """Give what stands after ``qsub -l`` in the same way.
+
+    Raises
+    ------
+    InputError
+        As `read_pbs_options`.
+    """
+    resources: dict[str, Option] = {}
+    for each in _resources(Option("-l", text, where)):
+        resources.setdefault(each.name, each)
+    return list(_of_resources(resources))
+
+
+def _of_resources(resources: dict[str, Option]) -> Iterator[Option]:
     yield from _size(resources)
     for name, option in resources.items():
         if name == "walltime":
@@ -62,7 +84,6 @@ def read_pbs_options(directives: Sequence[Directive], now: float) -> Iterator[Op
             yield _option("exclusive", "", option)
         elif name not in _SIZE and name != "place":
             yield _option(f"-l {name}", option.value, option)
-    yield from _plain(given, now)
 
 
 def _letters(directive: Directive) -> Iterator[Option]:
@@ -138,6 +159,8 @@ def _size(resources: dict[str, Option]) -> Iterator[Option]:
         nodes = sum(int(head) if head.isdigit() else 1 for head in heads)
         yield _option("nodes", str(nodes), chunks)
     yield _option("ntasks", str(count), asked[-1])
+    if "select" in resources:
+        yield from (resources[name] for name in OF_CHUNKS if name in resources)
 
 
 def _each_on_its_node(resources: dict[str, Option]) -> bool:

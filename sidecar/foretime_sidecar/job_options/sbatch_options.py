@@ -35,6 +35,8 @@ ASKED = _names(
     "ntasks ntasks-per-node partition qos reservation time time-min"
 )
 """Options that a forecast is asked with."""
+OF_CHUNKS = ("select", "place")
+"""What a forecast on PBS is asked with besides, in the words of ``qsub -l``."""
 NOT_ASKED = _names(
     "bb bbf cluster-constraint clusters constraint contiguous core-spec cores-per-socket "
     "cpus-per-gpu deadline exclude extra-node-info gpus-per-socket gpus-per-task hold licenses "

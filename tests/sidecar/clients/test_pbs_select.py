@@ -8,7 +8,12 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.clients.cluster import AskedChunks, HeldNode
 from foretime_sidecar.clients.pbs.json import parse_queue, parse_vnodes
-from foretime_sidecar.clients.pbs.select import held_vnodes, parse_select, vnodes_of
+from foretime_sidecar.clients.pbs.select import (
+    held_vnodes,
+    parse_asked,
+    parse_select,
+    vnodes_of,
+)
 from foretime_sim.workloads.node_request import HostChunk
 
 GIB = 2**30
@@ -48,6 +53,34 @@ def test_select_and_place_are_read(select: str, place: str, asked: AskedChunks) 
 def test_what_can_not_be_read_is_refused(select: str) -> None:
     with pytest.raises(InputError, match="select"):
         parse_select(select, "free")
+
+
+def test_what_users_write_has_a_cpu_in_each_chunk() -> None:
+    asked = parse_asked("2:mem=4gb+3+ncpus=8:ngpus=1", "scatter:excl")
+    chunks = HostChunk(2, 1, 4 * GIB), HostChunk(3, 1), HostChunk(1, 8, 0, 1)
+    assert asked == AskedChunks(chunks, "scatter", exclusive=True)
+    odd = parse_asked("1:ncpus=2:host=n1", "group=rack")
+    assert odd.not_modelled == ("host of chunks", "place=group=rack")
+
+
+@pytest.mark.parametrize(
+    ("select", "place", "said"),
+    [
+        ("two:ncpus=1", None, "'two:ncpus=1' is no chunk; write NUMBER:ncpus=8:mem=4gb"),
+        ("ncpus=4:2", None, "'ncpus=4:2' is no chunk"),
+        ("2:ncpus", None, "'2:ncpus' is no chunk"),
+        ("1:ncpus=4++1", None, "'' is no chunk"),
+        ("1:ncpus=many", None, "select = '1:ncpus=many': select 1:ncpus=many: ncpus: 'many'"),
+        ("1:mem=4zb", None, "'4zb'.*; write NUMBER:ncpus=8:mem=4gb"),
+        ("0:ncpus=4", None, "asks for 0 CPUs; ask for 1 to"),
+        ("9999999999:ncpus=9999", None, "CPUs; ask for 1 to"),
+        ("1:ncpus=4", "scater", "place = 'scater': 'scater' is no place; write free, pack,"),
+        ("1:ncpus=4", "scatter:", "'' is no place"),
+    ],
+)
+def test_what_qsub_would_not_take_is_refused(select: str, place: str | None, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        parse_asked(select, place)
 
 
 def test_vnodes_of_a_running_job_are_added_up() -> None:

@@ -13,12 +13,13 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.clients.cluster import AskedChunks
 from foretime_sidecar.clients.pbs.commands import PbsCommands
 from foretime_sidecar.daemon.poll_rate import PollRate, why_busy
 from foretime_sidecar.forecast_answer.forecast import ForecastAnswer, Reason
 from foretime_sidecar.forecasts.forecast_board import JobForecast
 from foretime_sidecar.forecasts.job_advice import shapes
-from foretime_sidecar.forecasts.job_question import JobParameters, question_of
+from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
 from foretime_sidecar.forecasts.wait_reasons import wait_reason
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.web.api.private_answers import coarse_forecast
@@ -28,6 +29,7 @@ from foretime_sidecar.wording.submit_words import submit_words
 from foretime_sim.mocks.pbs.mock_pbs import MockPbs
 from foretime_sim.mocks.pbs.pbs_job import PbsSetup, PbsSubmission
 from foretime_sim.policies.policy import Policy
+from foretime_sim.workloads.node_request import HostChunk
 from typer.testing import CliRunner
 
 from tests.sidecar.web.test_page import ROOT
@@ -127,6 +129,100 @@ def test_sizes_are_chunks(asked: dict[str, object], commands: list[str]) -> None
     queue, *sizes = found
     assert (queue.text, queue.options) == ("in queue night, where you have run jobs", "-q night")
     assert [each.options for each in sizes] == commands
+
+
+def asked_chunks(**parameters: object) -> JobQuestion:
+    return question_of(JobParameters.model_validate({"time": "60", **parameters}), "ann", NOW)
+
+
+@pytest.mark.parametrize(
+    ("asked", "chunks", "command"),
+    [
+        ({"select": "4:ncpus=8"}, AskedChunks((HostChunk(4, 8),)), "-l select=2:ncpus=8"),
+        (
+            {"select": "4:ncpus=2", "place": "scatter:excl", "ntasks": 8},
+            AskedChunks((HostChunk(4, 2),), "scatter", exclusive=True),
+            "-l select=2:ncpus=2 -l place=scatter",
+        ),
+        ({"ntasks": 4, "cpus_per_task": 8}, AskedChunks((HostChunk(4, 8),)), "-l select=2:ncpus=8"),
+        (
+            {"nodes": "2", "ntasks": 3, "exclusive": True},
+            AskedChunks((HostChunk(1, 2), HostChunk(1, 1)), "scatter", exclusive=True),
+            None,
+        ),
+        (
+            {"select": "1:ncpus=4:mem=2gb+4:ncpus=1", "place": "pack"},
+            AskedChunks((HostChunk(1, 4, 2**31), HostChunk(4, 1)), "pack"),
+            None,
+        ),
+        (
+            {"select": "2:ncpus=4:ngpus=1", "exclusive": True},
+            AskedChunks((HostChunk(2, 4, 0, 1),), exclusive=True),
+            None,
+        ),
+    ],
+)
+def test_a_question_is_of_chunks(
+    asked: dict[str, object], chunks: AskedChunks, command: str | None
+) -> None:
+    question = asked_chunks(**asked)
+    assert question.chunks == chunks
+    assert question.request.processors == sum(each.number * each.cpus for each in chunks.chunks)
+    found = shapes(
+        question, [], machine_processors=96, longest_s=None, soft_limit=True, takes_time_min=False,
+        words=submit_words("pbs"),
+    )  # fmt: skip
+    # The same work on half as many; chunks of several kinds, or with memory, are not resized.
+    sizes = [each.options.rpartition(" -l walltime")[0] for each in found]
+    assert (sizes[0] if sizes else None) == command or "nodes" in asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"select": "2:ncpus=8", "ntasks": 4}, "asks for 16 CPUs, and ntasks or processors for 4"),
+        ({"select": "2:ncpus=8", "mem": "4G"}, "mem beside select: chunks say it themselves"),
+        ({"select": "2:ncpus=8", "gpus": "1"}, "gpus beside select"),
+        ({"ntasks": 4, "place": "scatter"}, "place = 'scatter' is of chunks; give select, too"),
+        ({"select": "2:ncpus=x"}, "select = '2:ncpus=x'"),
+        ({"select": "2:ncpus=2", "place": "here"}, "'here' is no place"),
+    ],
+)
+def test_chunks_that_say_another_thing_are_refused(asked: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        asked_chunks(**asked)
+
+
+def test_wait_takes_what_qsub_takes(site: Site, tmp_path: Path) -> None:
+    chunks = "select=1:ncpus=4:mem=2gb+4:ncpus=1:host=n1,place=pack,walltime=600"
+    script = tmp_path / "job.pbs"
+    script.write_text(f"#PBS -l {chunks}\n")
+    for words in (["-l", chunks], [str(script)]):
+        said = " ".join(site.run("wait", *words).split())
+        assert "8 processors for 00:10:00" in said
+        assert (
+            "Host of chunks is not looked at" in said or "host of chunks is not looked at" in said
+        )
+    with pytest.raises(InputError, match="'scater' is no place; write free, pack"):
+        site.run("wait", "-l", "select=2:ncpus=2,place=scater,walltime=600")
+
+
+def test_the_page_takes_chunks(site: Site) -> None:
+    from starlette.testclient import TestClient
+
+    app = site.daemon.app
+    app.dependency_overrides[caller_of] = lambda: ROOT
+    try:
+        client = TestClient(app, base_url="http://localhost")
+        good = client.get("/?select=2:ncpus=4&place=scatter&time=10").text
+        bad = client.get("/?select=2:ncpus=4&place=scater&time=10").text
+    finally:
+        app.dependency_overrides.clear()
+    assert 'value="2:ncpus=4"' in good
+    assert 'id="wrong"' not in good
+    assert "is no place." in bad
+    assert "Write free, pack, scatter" in bad
+    assert 'aria-invalid="true"' in bad
 
 
 def test_chunks_of_two_sizes_make_up_what_nodes_do_not_share_evenly() -> None:

@@ -12,6 +12,7 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import AskedChunks, HeldNode
 from foretime_sidecar.forecasts.forecast_board import Board
+from foretime_sidecar.forecasts.job_question import JobParameters, question_of
 from foretime_sidecar.forecasts.pbs_moment import under_pbs
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
@@ -134,6 +135,32 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
         _, board = board_of(other, look(HEAD, SMALL))
         assert likely(board, "3.pbs") == 0
     assert board.assumptions[0] == "the queue's order is priority, backfilling easy"
+
+
+def test_a_job_that_is_asked_about_has_its_chunks() -> None:
+    """Four CPUs are free on one host, and n1 to n3 are taken for 300 to 3,000 s more."""
+    known = Known(DEFAULTS)
+    waits, board = board_of(known, look(HEAD))
+
+    def likely_of(**asked: object) -> int:
+        parameters = JobParameters.model_validate({"time": "10", **asked})
+        question = question_of(parameters, "cat", NOW)
+        new = NewJob(question.request, chunks=question.chunks)
+        found = waits.what_if(board, new).waits
+        assert found is not None
+        return found.at(0.5)
+
+    assert board.by_site
+    assert likely_of(select="2:ncpus=2") == 0
+    assert likely_of(select="2:ncpus=2", place="scatter") > 0
+    assert likely_of(select="1:ncpus=2:mem=8gb+1:ncpus=2") == 0
+    assert likely_of(select="2:ncpus=2:mem=8gb") > 0
+    assert likely_of(ntasks=2, cpus_per_task=2) == 0
+    assert likely_of(nodes="2", ntasks=2) > 0
+    # A generic backfilling has a flat pool, and says what it does not look at.
+    waits, board = board_of(Known(None), look(HEAD))
+    assert not board.by_site
+    assert likely_of(select="2:ncpus=2", place="scatter") == 0
 
 
 def test_jobs_have_the_hosts_and_chunks_that_pbs_tells() -> None:

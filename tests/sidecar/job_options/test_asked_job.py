@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.job_options.batch_script import read_script
 from foretime_sidecar.job_options.job_request import AskedJob, asked_job, is_job_id
-from foretime_sidecar.job_options.sbatch_options import ASKED
+from foretime_sidecar.job_options.sbatch_options import ASKED, OF_CHUNKS
 from foretime_sidecar.job_options.sbatch_values import array_tasks
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,10 +115,37 @@ def test_lines_for_pbs_are_read_in_words_of_sbatch(
     job = asked(f"#PBS {text}\n")
     found = dict(job.options)
     assert found.pop("time") == "01:00:00"
+    for name in OF_CHUNKS:
+        written = re.search(rf"(?:-l *|,){name}=([^ ,]+)", text) if "select" in text else None
+        assert found.pop(name, None) == (written and written[1])
     if options == {"begin": None}:
         assert found.pop("begin").startswith("uts")
         options = {}
     assert found == options
+
+
+def test_the_command_line_takes_resources_as_qsub_does() -> None:
+    size = {"ntasks": "16", "select": "2:ncpus=8:mem=4gb"}
+    text = f"select={size['select']},place=pack,walltime=2:00:00,software=x"
+    job = asked("#SBATCH -N 4 -c 2 -t 5 -p work\n", {"resources": text, "account": "chem"})
+    rest = {"time": "02:00:00", "partition": "work", "account": "chem", "place": "pack"}
+    assert job.options == size | rest
+    assert job.parameters(NOW) == job.options
+    assert job.notes == ("not looked at: command line: -l software=x",)
+    # A size on the command line takes the place of a script's chunks.
+    script = "#PBS -l select=2:ncpus=8,place=scatter,walltime=1:00:00\n"
+    assert asked(script, {"ntasks": "4"}).options == {
+        "time": "01:00:00",
+        "nodes": "2",
+        "ntasks": "4",
+    }
+    assert asked(script, {"resources": "walltime=60"}).options == {
+        "time": "00:01:00",
+        "nodes": "2",
+        "ntasks": "16",
+        "select": "2:ncpus=8",
+        "place": "scatter",
+    }
 
 
 def test_what_is_not_looked_at_of_pbs() -> None:
@@ -135,7 +164,12 @@ def test_a_script_for_both_is_read_as_sbatch_reads_it() -> None:
     job = asked(
         "#SBATCH -t 7 -N 2 --ntasks-per-node=4 -p work\n#PBS -l walltime=0:05:00,select=1:ncpus=4\n"
     )
-    assert job.options == {"time": "00:05:00", "partition": "work", "ntasks": "4"}
+    assert job.options == {
+        "time": "00:05:00",
+        "partition": "work",
+        "ntasks": "4",
+        "select": "1:ncpus=4",
+    }
 
 
 @pytest.mark.parametrize(
@@ -143,6 +177,9 @@ def test_a_script_for_both_is_read_as_sbatch_reads_it() -> None:
     [
         ("#SBATCH -n 4\n#SBATCH -t soon\n", {}, "job.sh:3: --time = 'soon': is not a duration"),
         ("", {"nodes": "2-1"}, "command line: --nodes = '2-1': the most nodes are fewer"),
+        ("", {"resources": "select=2:ncpus=x"}, "command line: -l select=2:ncpus=x: 'x' is no"),
+        ("", {"resources": "walltime=soon"}, "command line: -l walltime: 'soon' is no duration"),
+        ("", {"resources": "=4"}, "command line: -l = '=4': '=4' names no resource"),
         ("#PBS -l walltime=soon\n", {}, "job.sh:2: -l walltime: 'soon' is no duration"),
         ("#PBS -l walltime=0\n", {}, "job.sh:2: -l walltime = '0' is no time at all"),
         (

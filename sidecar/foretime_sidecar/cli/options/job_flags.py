@@ -1,4 +1,4 @@
-"""The flags of a job to be submitted, as sbatch has them."""
+"""The flags of a job to be submitted, as sbatch has them, and qsub's -l."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Flag = str | None
 
 @dataclass(frozen=True)
 class JobFlags(OptionGroup):
-    """What a job asks for; each field is called as sbatch's flag."""
+    """What a job asks for; each field is called as sbatch's flag, but for qsub's ``-l``."""
 
     panel: ClassVar[str] = "Options"
 
@@ -63,6 +63,14 @@ class JobFlags(OptionGroup):
     ] = None
     reservation: Annotated[
         Flag, typer.Option("--reservation", metavar="NAME", help="Run in this reservation.")
+    ] = None
+    resources: Annotated[
+        Flag,
+        typer.Option(
+            "-l",
+            metavar="LIST",
+            help="On PBS, as for qsub: select=2:ncpus=8:mem=4gb,place=scatter,walltime=2:00:00.",
+        ),
     ] = None
     array: Annotated[
         Flag, typer.Option("--array", "-a", metavar="INDICES", help="Tasks of an array: 0-15%4.")

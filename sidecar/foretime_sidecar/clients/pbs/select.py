@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from foretime_estimators.jobs.errors import InputError
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 from foretime_sim.workloads.node_request import ChunkPlace, HostChunk
 
 from foretime_sidecar.clients.cluster import AskedChunks, HeldNode
@@ -13,6 +14,10 @@ from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount
 
 _MIB = 2**20
 _VNODE = re.compile(r"([^:()+]+)((?::[\w.-]+=[^:()+]*)*)")
+_WRITTEN_CHUNK = re.compile(
+    r"(?:[0-9]{1,10}|[A-Za-z]\w*=[^:+\s]+)(?::[A-Za-z]\w*=[^:+\s]+)*", re.ASCII
+)
+_PLACE_WORDS = ("free", "pack", "scatter", "vscatter", "excl", "exclhost", "shared")
 _COUNTED = ("ncpus", "mem", "ngpus")
 _OF_NO_HOST = frozenset({"mpiprocs", "ompthreads", "nchunk"})
 """What a chunk says that no host has less of."""
@@ -68,6 +73,50 @@ def parse_select(select: str, place: str, priority: int = 0, project: str = "") 
             odd.append(f"place={word}")
     not_modelled = tuple(dict.fromkeys(odd))
     return AskedChunks(tuple(chunks), arrangement, exclusive, priority, project, not_modelled)
+
+
+def parse_asked(select: str, place: str | None = None) -> AskedChunks:
+    """Read what a user writes after ``qsub -l``; a chunk that names no CPUs has one, as in PBS.
+
+    Parameters
+    ----------
+    select, place
+        Such as ``2:ncpus=8:mem=4gb+1`` and ``scatter:excl``.
+
+    Raises
+    ------
+    InputError
+        Naming what qsub would not take.
+
+    Examples
+    --------
+    >>> from foretime_sidecar.clients.pbs.select import parse_asked
+    >>> parse_asked("2:ncpus=8+1:mem=4gb", "scatter").chunks[1].cpus
+    1
+    """
+    where = f"select = {select!r}"
+    chunks = select.split("+")
+    for chunk in chunks:
+        if not _WRITTEN_CHUNK.fullmatch(chunk):
+            raise InputError(
+                f"{where}: {chunk!r} is no chunk; write NUMBER:ncpus=8:mem=4gb, + between two"
+            )
+    words = [] if place is None else place.split(":")
+    for word in words:
+        if word not in _PLACE_WORDS and not word.startswith("group="):
+            raise InputError(
+                f"place = {place!r}: {word!r} is no place; write {', '.join(_PLACE_WORDS)} or"
+                " group=RESOURCE, and : between two"
+            )
+    counted = [chunk if ":ncpus=" in f":{chunk}" else f"{chunk}:ncpus=1" for chunk in chunks]
+    try:
+        asked = parse_select("+".join(counted), place or "")
+    except InputError as error:
+        raise InputError(f"{where}: {error}; write NUMBER:ncpus=8:mem=4gb") from None
+    cpus = sum(chunk.number * chunk.cpus for chunk in asked.chunks)
+    if not 0 < cpus <= MAX_PROCESSORS:
+        raise InputError(f"{where} asks for {cpus:,} CPUs; ask for 1 to {MAX_PROCESSORS:,}")
+    return asked
 
 
 def vnodes_of(text: str, where: str) -> dict[str, dict[str, int]]:

@@ -95,6 +95,7 @@ def of_new(
 ) -> ForecastAnswer:
     """Answer for a job that nobody has submitted yet; waits count from ``now``."""
     board, waits = forecast.board, forecast.waits
+    of_a_pool = board.moment.taken.live is None and not board.by_site
     processors, ahead = question.request.processors, forecast.ahead
     reason = Reason(code="None", text="can start at once")
     if question.begin is not None and question.begin > now:
@@ -112,7 +113,7 @@ def of_new(
         assumptions=[
             *board.assumptions,
             *question.not_modelled,
-            *(question.left_out_of_a_pool() if board.moment.taken.live is None else ()),
+            *(question.left_out_of_a_pool() if of_a_pool else ()),
         ],
     )
 

@@ -269,7 +269,13 @@ class ForecastDesk:
     def question(self, parameters: JobParameters, caller: Caller) -> JobQuestion:
         """Read a question, of a caller who may ask it."""
         self._admit(caller)
-        return question_of(parameters, caller.may_see(parameters.user), self.now())
+        asked = parameters
+        said: tuple[str, ...] = ()
+        if parameters.select is not None and self._sidecar.settings.scheduler.kind != "pbs":
+            asked = parameters.model_copy(update={"select": None, "place": None})
+            said = ("select and place are PBS's, and not looked at on Slurm",)
+        question = question_of(asked, caller.may_see(asked.user), self.now())
+        return replace(question, not_modelled=(*question.not_modelled, *said))
 
     def answer(self, question: JobQuestion, caller: Caller) -> ForecastAnswer:
         """Answer for a job that nobody has submitted."""
@@ -414,7 +420,7 @@ class ForecastDesk:
             planned = min(scheduled_time_s, question.request.requested_time)
         elif board.moment.look.soft_limit:
             planned = question.time_min_s
-        return NewJob(question.request, planned, question.begin, question.asked)
+        return NewJob(question.request, planned, question.begin, question.asked, question.chunks)
 
     def _scheduled_time(self, job: JobRequest) -> int:
         with self._sidecar.lock:

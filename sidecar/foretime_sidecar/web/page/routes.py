@@ -26,6 +26,7 @@ from foretime_sidecar.forecast_answer.coarsening import coarse_count
 from foretime_sidecar.forecast_answer.forecast import BriefForecast
 from foretime_sidecar.forecasts.job_question import JobParameters
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
+from foretime_sidecar.job_options.sbatch_options import OF_CHUNKS
 from foretime_sidecar.job_options.sbatch_values import checked
 from foretime_sidecar.ordering.order_words import ORDERS
 from foretime_sidecar.web.api.forecasts import ForecastDesk
@@ -41,7 +42,7 @@ HERE = Path(__file__).parent
 _FIELDS = (
     *("ntasks", "cpus_per_task", "time", "partition"),
     *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
-    *("begin", "dependency", "exclusive"),
+    *("begin", "dependency", "exclusive", "select", "place"),
 )
 _FIRST_FIELDS = 4  # which are seen without opening more
 _JOBS_A_PAGE = 25
@@ -247,10 +248,13 @@ def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
     given = {}
     for name, text in asked.items():
         option = name.replace("_", "-")
-        given[name] = checked(option, "" if option == "exclusive" else text, "")
+        if name in OF_CHUNKS:  # which the question checks
+            given[name] = text
+        else:
+            given[name] = checked(option, "" if option == "exclusive" else text, "")
     if "exclusive" in given:
         given["exclusive"] = "true"
-    if not given.keys() & {"ntasks", "nodes"}:
+    if not given.keys() & {"ntasks", "nodes", "select"}:
         given["ntasks"] = "1"
     try:
         return JobParameters.model_validate(given)
