@@ -145,7 +145,8 @@ def test_the_examples_simulate_as_the_built_in_ones(folder: Path) -> None:
         ("--order my_", ["my_backfilling:", "my_orders:"]),
         ("--order pri", []),  # a log has no priorities
         ("--backfill con", ["conservative"]),
-        ("--policy s", ["slurm", "site.toml"]),
+        ("--policy s", ["site.toml"]),
+        ("--policy pl", ["planning"]),
     ],
 )
 def test_the_shell_completes_names_and_modules(
