@@ -174,5 +174,12 @@ def simulate(
             parts = slurm.site.machine.slurm_partitions
             over = np.array([slurm.site.over_time_limit_s(part.name) for part in parts])
             limit = limit + over[schedule.slurm_partition]
-        check_schedule(workload, schedule, limit, reservations, may_overrun=overruns)
+        check_schedule(
+            workload,
+            schedule,
+            limit,
+            reservations,
+            may_overrun=overruns,
+            whole_nodes=pbs is None,
+        )
     return schedule

@@ -9,7 +9,7 @@ import numpy as np
 from foretime_estimators.arrays import Int32Array, Int64Array
 
 from foretime_sim.machines.machine import Machine
-from foretime_sim.workloads.node_request import counts_memory
+from foretime_sim.workloads.node_request import Request, counts_memory
 from foretime_sim.workloads.resource_requests import FittedRequests
 from foretime_sim.workloads.workload import Workload
 
@@ -53,6 +53,8 @@ def broken_law(
     allocation: NodeAllocation,
     start_time: Int64Array,
     end_time: Int64Array,
+    *,
+    whole_nodes: bool = True,
 ) -> str | None:
     """Find a broken law of conservation; ``None`` if all hold.
 
@@ -70,6 +72,9 @@ def broken_law(
         What each had.
     start_time, end_time
         Shape (jobs,), seconds.
+    whole_nodes
+        Whether exclusive jobs have all that their nodes have, as under Slurm; otherwise they have
+        what they ask for, and nobody else is on their nodes, as under PBS.
     """
     machine = workload.machine
     if not isinstance(machine, Machine):
@@ -104,7 +109,28 @@ def broken_law(
         )
         if over is not None:
             return f"slurm_partition {part.name} uses {over[2]} nodes at {over[1]} s"
-    return _wrong_job(workload, machine, fitted, slurm_partition, allocation, groups)
+    if not whole_nodes:
+        exclusive = np.array(
+            [_is_exclusive(request) for request in fitted.requests], dtype=np.bool_
+        )
+        alone = exclusive[fitted.request_of][allocation.job]
+        many = len(workload) + 1
+        over = _overuse(
+            allocation.node[lasting],
+            start_time[allocation.job[lasting]],
+            end_time[allocation.job[lasting]],
+            np.where(alone[lasting], many, 1),
+            np.full(len(groups), many),
+        )
+        if over is not None:
+            return f"node {over[0]} of an exclusive job has another at {over[1]} s"
+    return _wrong_job(
+        workload, machine, fitted, slurm_partition, allocation, groups, whole_nodes=whole_nodes
+    )
+
+
+def _is_exclusive(request: Request) -> bool:
+    return any(choice.exclusive for choice in request.choices)
 
 
 def _capacities(machine: Machine) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -145,6 +171,8 @@ def _wrong_job(
     slurm_partition: Int32Array,
     allocation: NodeAllocation,
     groups: Int64Array,
+    *,
+    whole_nodes: bool,
 ) -> str | None:
     order = np.argsort(allocation.job, kind="stable")
     bounds = np.searchsorted(allocation.job[order], np.arange(len(workload) + 1))
@@ -172,7 +200,7 @@ def _wrong_job(
                 int(column[row])
                 for column in (allocation.cpus, allocation.memory_mib, allocation.gpus)
             )
-            if choice.exclusive or machine.is_whole(group):
+            if whole_nodes and (choice.exclusive or machine.is_whole(group)):
                 counted = node.memory_mib if counts_memory(machine, group) else 0
                 if (cpus, memory, gpus) != (node.cpus, counted, node.gpus):
                     return f"{name} has a part of node {allocation.node[row]}, not the whole"

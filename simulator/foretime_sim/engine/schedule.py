@@ -168,6 +168,7 @@ def check(
     reservations: Sequence[AdvanceReservation] = (),
     *,
     may_overrun: bool = False,
+    whole_nodes: bool = True,
 ) -> None:
     """Check the conservation laws.
 
@@ -189,6 +190,8 @@ def check(
     may_overrun
         Whether jobs may be left running beyond their limits
         (`foretime_sim.policies.slack.Overruns`).
+    whole_nodes
+        As for `foretime_sim.engine.node_allocation.broken_law`.
 
     Raises
     ------
@@ -263,6 +266,7 @@ def check(
             schedule.allocation,
             schedule.start_time,
             schedule.end_time,
+            whole_nodes=whole_nodes,
         )
         if broken:
             raise ScheduleError(f"{workload.name}: {broken}")

@@ -7,13 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 from foretime_sim import Policy, simulate
-from foretime_sim.engine.schedule import NEVER
+from foretime_sim.engine.schedule import NEVER, ScheduleError, check
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.reference.pbs.jobs_of_workload import pbs_jobs
 from foretime_sim.reference.pbs.run import PbsRun, run_pbs
 from foretime_sim.sites.pbs.limits import PbsLimits
 from foretime_sim.sites.pbs.site import PbsServer, PbsSite
 from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from tests.support.pbs.pbs_workloads import pbs_sites, pbs_workloads, workload_o
 def check_same(workload: Workload, site: PbsSite, soft: np.ndarray | None) -> PbsRun:
     """Both schedule alike, on the same hosts, and never run the same jobs."""
     by_hand = run_pbs(site, pbs_jobs(workload, site, soft))
-    native = simulate(workload, Policy(backfill=Pbs(site)), soft, allocation=True)
+    native = simulate(workload, Policy(backfill=Pbs(site)), soft, allocation=True, check=True)
     starts = [
         by_hand.start[job] - workload.epoch_of_zero if job in by_hand.start else NEVER
         for job in range(len(workload))
@@ -102,3 +103,15 @@ def test_busy_sites_with_top_jobs_are_scheduled_alike(
     workload = workload_on(site, [tuple(row) for row in rows.tolist()], users=users)
     soft = np.maximum(workload.requested_time * draws.integers(2, 7, jobs) // 6, 1)
     assert check_same(workload, site, soft).top_jobs
+
+
+def test_an_exclusive_job_has_its_chunk_and_its_host_to_itself() -> None:
+    asked = ResourceRequests(exclusive=np.ma.MaskedArray([1, 0], mask=[False, True]))
+    workload = workload_on(site_of(1, 4), [(0, 1, 10, 10), (0, 1, 10, 10)], requests=asked)
+    schedule = simulate(workload, Policy(backfill=Pbs(site_of(1, 4))), check=True)
+    assert schedule.allocation is not None
+    assert schedule.allocation.cpus.tolist() == [1, 1]
+    assert schedule.start_time.tolist() == [0, 10]
+    both = dataclasses.replace(schedule, start_time=np.array([0, 5]), end_time=np.array([10, 15]))
+    with pytest.raises(ScheduleError, match="node 0 of an exclusive job has another at 5 s"):
+        check(workload, both, workload.requested_time, whole_nodes=False)
