@@ -24,14 +24,11 @@ from foretime_sim import _core
 from foretime_sim.engine.admission import After, Dependencies, GroupLimit
 from foretime_sim.engine.native.engine_core import core_policy
 from foretime_sim.engine.native.pbs_names import PbsNames
-from foretime_sim.engine.native.snapshot_columns import (
-    NEVER,
-    checked_column,
-    checked_times,
-    or_never,
-)
+from foretime_sim.engine.native.snapshot_columns import NEVER as CORE_NEVER
+from foretime_sim.engine.native.snapshot_columns import checked_column, checked_times, or_never
 from foretime_sim.engine.node_snapshot import HeldNodes, NodeRequests
 from foretime_sim.engine.nodes_beginning import give_nodes, notes_of, told_of
+from foretime_sim.engine.schedule import NEVER
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.snapshot_notes import GuardNotes, PlanNotes, SlurmNotes
 from foretime_sim.engine.told_jobs import ToldJob, own_arrivals
@@ -277,7 +274,8 @@ def _run(
                 own_arrivals(coming, site, told_of(ToldJob, arrivals.owners), owner)
             elif names is not None:
                 own_pbs_arrivals(coming, names, told_of(ToldPbsJob, arrivals.owners), owner)
-    return beginning.run(runtimes, coming, only, threads)
+    starts: Int64Array = np.minimum(beginning.run(runtimes, coming, only, threads), NEVER)
+    return starts
 
 
 def usable_cores() -> int:
@@ -341,7 +339,7 @@ def _beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
     if pending.guard is not None:
         beginning.add_guard_notes(or_never(pending.guard.planned_start), pending.guard.active)
     if pending.plans is not None:
-        start, until = pending.plans.gained or (NEVER, -NEVER)
+        start, until = pending.plans.gained or (CORE_NEVER, -CORE_NEVER)
         changed, broken = pending.plans.changed, pending.plans.broken
         planned = or_never(pending.plans.planned_start)
         beginning.add_plan_notes(planned, changed, broken, start, until)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from foretime_sim.logs.log_files import read_log
 
@@ -73,8 +74,8 @@ def test_a_schedule_has_them_as_cancelled_before_their_start(run: Run) -> None:
     log = read_log(Path("out.swf"))
     cancelled = (log.status == 5).filled(False)
     assert cancelled.sum() == never
-    assert log.wait.mask[cancelled].all()
-    assert log.runtime.mask[cancelled].all()
+    assert np.ma.getmaskarray(log.wait)[cancelled].all()
+    assert np.ma.getmaskarray(log.runtime)[cancelled].all()
 
 
 @pytest.mark.parametrize("scheme", ["combined", "actual"])
