@@ -18,6 +18,7 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
+from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.slurm.hook import Fields, LuaHook
@@ -28,6 +29,10 @@ from foretime_sim.policies.families import FAMILIES, Easy
 from foretime_sim.policies.guard import Guard, parse_guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, EventOrder, Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.limits import Association, Limits, Qos
+from foretime_sim.sites.slurm.priority import SlurmPriority
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -219,6 +224,29 @@ def test_a_job_at_its_limit_times_out(actual_runtime: int) -> None:
     record = SlurmCommands(slurm.run).finished_since(Cursor(START))[0][0]
     assert record.job.ending is Ending.TIMED_OUT
     assert record.job.accuracy == 1
+
+
+def test_a_job_whose_accounts_minutes_are_used_up_times_out() -> None:
+    site = SlurmSite(
+        Machine.flat(PROCESSORS),
+        (22, 5),
+        priority=SlurmPriority(calc_period_s=60),
+        qos={"normal": Qos("normal")},
+        associations=(
+            Association("root", qos=("normal",)),
+            Association("physics", parent="root", limits=Limits(grp_tres_mins={"cpu": 6})),
+            Association("physics", user="ann", default=True),
+        ),
+        enforced=frozenset({"limits"}),
+    )
+    slurm = slurm_of(Policy(backfill=Slurm(site)), machine=site.machine)
+    slurm.submit(replace(JOB, slurm_partition=None))
+    slurm.finish()
+    record = SlurmCommands(slurm.run).finished_since(Cursor(START))[0][0]
+    assert record.job.ending is Ending.TIMED_OUT
+    assert record.state == "TIMEOUT"
+    # Of four CPUs three minutes are charged at 60, seven at 120.
+    assert (record.job.start_time, record.job.end_time) == (START + 3, START + 120)
 
 
 def test_limits_are_kept_to_the_second_and_told_in_minutes() -> None:

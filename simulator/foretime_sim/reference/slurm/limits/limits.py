@@ -116,7 +116,8 @@ class Limits:
         self._tasks_running: dict[str, int] = {}
         self._running: dict[int, _Running] = {}
         groups: list[Group] = [*self._qos.values(), *self._groups]
-        self._any_used_up_ends = any(limit_kills.ends_jobs(group.limits) for group in groups)
+        may_end = any(limit_kills.ends_jobs(group.limits) for group in groups)
+        self._ends_jobs = may_end and not self._safe
 
     # Questions ------------------------------------------------------------------------------------
 
@@ -253,8 +254,7 @@ class Limits:
     @property
     def may_kill(self) -> bool:
         """Whether a running job may be ended by `is_killed`."""
-        counted = [run for run in self._running.values() if run.charged is not None]
-        return bool(counted) and not self._safe and self._any_used_up_ends
+        return self._ends_jobs and any(run.charged for run in self._running.values())
 
     def is_killed(self, job: LimitedJob, now: int) -> bool:
         """Say whether a running job is ended for a limit, with the state TIMEOUT.
