@@ -288,13 +288,7 @@ class Replay:
             order = Order.PRIORITY
         if self.forecast_interval_s is None and self.queue_order is None:
             return ForecastSettings()
-        site = site_of(self.policy)
-        if isinstance(site, PbsSite) and site.machine.nodes > 1:
-            raise InputError(
-                "forecasts: the mock PBS does not tell on which hosts jobs run: give a site of one"
-                " host, or leave out the forecasts"
-            )
-        if site is not None:
+        if site_of(self.policy) is not None:
             return ForecastSettings()  # and the site beside them
         if self.policy.switching is not None:
             raise InputError(

@@ -34,6 +34,7 @@ from foretime_sim.sites.pbs.site import (
     ShareGroup,
 )
 from foretime_sim.waits.best_of import BestOf
+from foretime_sim.workloads.node_request import JobResources
 
 from tests.support.replay_runs import CLOCK, PROCESSORS, made_workload
 
@@ -176,8 +177,51 @@ def test_the_site_that_a_mock_tells_has_what_the_specification_charged() -> None
     assert (told.usage_at, told.decayed_at) == (CLOCK + 1_400, tree.decayed_at)
 
 
-def test_a_site_of_several_hosts_is_refused_with_forecasts() -> None:
-    hosts = tuple(PbsHost(f"n{number}", {"ncpus": 8}) for number in range(2))
-    workload = replace(made_workload(10, days=1), machine_processors=16)
-    with pytest.raises(InputError, match="give a site of one host"):
-        replay_of(PbsSite(hosts, (PbsQueue("workq"),)), forecast_interval_s=3600)(workload, 0)
+def test_a_site_of_several_hosts_is_run_forward_on_its_hosts() -> None:
+    """Jobs ask for nodes or tasks, some with memory or alone; their hosts are told."""
+    hosts = tuple(PbsHost(f"n{number}", {"ncpus": 8, "mem": 16 * 2**30}) for number in range(4))
+    server = PbsServer(backfill_depth=2, scheduler_iteration_s=10**9)
+    scheduled = PbsSite(hosts, (PbsQueue("workq"),), server, PbsScheduler(strict_ordering=True))
+    policy = Policy(backfill=Pbs(scheduled), correction=Correction.PBS)
+    pbs = MockPbs(PbsSetup(PROCESSORS, machine=scheduled.machine), policy, None, CLOCK)
+    rng = np.random.default_rng(3)
+    runtimes = rng.integers(100, 4000, 60)
+    for job, runtime in enumerate(runtimes.tolist()):
+        pbs.advance(CLOCK + 60 * job)
+        nodes, tasks = (int(number) for number in rng.integers(1, 4, 2))
+        asked = [
+            JobResources(nodes=nodes, tasks=nodes * tasks, cpus_per_task=2),
+            JobResources(nodes=nodes, tasks=nodes, memory_per_node_mib=9_000),
+            JobResources(tasks=tasks, cpus_per_task=2, memory_per_cpu_mib=512),
+            JobResources(nodes=1, tasks=1, exclusive=True),
+        ][int(rng.integers(4))]
+        cpus = (asked.tasks or 1) * (asked.cpus_per_task or 1)
+        pbs.submit(PbsSubmission("ann", None, None, cpus, 4000, runtime, of_nodes=asked))
+    client = PbsCommands(pbs.run)
+    queue = client.queue()
+    running = [job for job in queue.jobs if job.has_nodes]
+    assert {node.name for job in running for node in job.has_nodes} == {h.name for h in hosts}
+    assert any(job.chunks and job.chunks.exclusive for job in queue.jobs)
+    look = Look(pbs.now, queue, soft_limit=True, correction=Correction.PBS)
+    moment = QueueMoment.of(look, ForecastSettings())
+    by_site, _ = under_pbs(moment.everybody(), pbs.site())
+    jobs = [int(request.job_id.partition(".")[0]) - 1 for request in moment.requests]
+    assert len(by_site.asked) > 20
+    starts = start_times_of(
+        by_site.asked, by_site.snapshot, by_site.policy, runtimes[jobs][None, :]
+    )[0]
+    pbs.finish()
+    came = pbs.schedule().start_time[[jobs[column] for column in by_site.asked.tolist()]]
+    assert starts.tolist() == came.tolist()
+
+
+def test_a_replay_of_several_hosts_is_forecast() -> None:
+    hosts = tuple(PbsHost(f"n{number}", {"ncpus": 8}) for number in range(4))
+    workload = made_workload(40, days=0.5)
+    replay = replay_of(PbsSite(hosts, (PbsQueue("workq"),)), forecast_interval_s=3600)
+    statistics = replay(
+        replace(workload, machine=PbsSite(hosts, (PbsQueue("workq"),)).machine), 0
+    ).statistics
+    assert isinstance(statistics, AdjustedStatistics)
+    assert statistics.forecasts is not None
+    assert statistics.forecasts.scored > 0

@@ -2,11 +2,11 @@
 
 It answers the commands of the sidecar's client with what OpenPBS prints, and writes the accounting
 and server logs that the client reads, so that the sidecar can't tell it from a real one. It refuses
-what pbs_server refuses. What it leaves out of PBS: nodes (the machine is a flat pool of
-processors), the scheduler's formulas (the order is the engine's) and job classes (it looks at every
-job, as pbs_sched with soft_walltime in its line ``resources:``), preemption, routing queues, and
-jobs in reservations. Each task of an array is submitted by itself, under the name of a sub-job.
-Where pbs_sched would die, it raises `InputError`: a job that runs with a soft_walltime below 1 s.
+what pbs_server refuses. It schedules as the engine's policy does: as a site's PBS, or by a queue
+order and a backfilling, which know no job classes. A flat pool is one host. What it leaves out of
+PBS: preemption, routing queues, and jobs in reservations. Each task of an array is submitted by
+itself, under the name of a sub-job. Where pbs_sched would die, it raises `InputError`: a job that
+runs with a soft_walltime below 1 s.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from foretime_sim.logs.pbs_day_log import DayLog, Stamps
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mock_scheduler import MockScheduler, Phase
 from foretime_sim.mocks.pbs.hook import PbsReply, fatal, refusal
+from foretime_sim.mocks.pbs.host_replies import HostReplies
 from foretime_sim.mocks.pbs.pbs_job import PbsJob, PbsSetup, PbsSubmission
 from foretime_sim.mocks.pbs.replies import PbsReplies
 from foretime_sim.policies.pbs import Pbs
@@ -83,6 +84,11 @@ class MockPbs(MockScheduler[PbsJob]):
     on_end
         Called with each job that has run, as it ends.
 
+    Attributes
+    ----------
+    hosts
+        Of its site, where there are several.
+
     Examples
     --------
     >>> from foretime_sim import MockPbs, Policy
@@ -111,6 +117,10 @@ class MockPbs(MockScheduler[PbsJob]):
         stamps = Stamps()
         self._accounting = DayLog(setup.accounting_dir, stamps)
         self._server_log = DayLog(setup.server_logs_dir, stamps)
+        backfill = self._engine.policy.backfill
+        self.hosts: HostReplies | None = None
+        if isinstance(backfill, Pbs) and len(backfill.site.able) > 1:
+            self.hosts = HostReplies(backfill.site, self._engine)
         self._replies = PbsReplies(self)
 
     @property

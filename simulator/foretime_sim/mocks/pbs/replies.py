@@ -15,6 +15,7 @@ from foretime_sim.logs.pbs_accounting_writer import SERVER
 from foretime_sim.logs.pbs_records import EXIT_OF_ENDING, NO_PROJECT, array_of
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mock_scheduler import Phase
+from foretime_sim.mocks.pbs.host_replies import HostReplies
 from foretime_sim.mocks.pbs.pbs_job import PbsJob
 
 VERSION = "23.06.06"
@@ -27,6 +28,7 @@ class ServedPbs(Protocol):
     """The mock as its commands see it (`foretime_sim.mocks.pbs.mock_pbs.MockPbs`)."""
 
     now: int
+    hosts: HostReplies | None
 
     @property
     def processors(self) -> int:
@@ -86,7 +88,9 @@ class PbsReplies:
                 pbs = self._pbs
                 return self._json("Jobs", self._jobs([*pbs.over(), *pbs.present()]))
             case ["pbsnodes", "-a", "-F", "json"]:
-                return self._json("nodes", {self._pbs.vnode: self._node()})
+                hosts = self._pbs.hosts
+                one = {self._pbs.vnode: self._node()}
+                return self._json("nodes", one if hosts is None else hosts.nodes())
             case ["pbs_rstat", "-f"]:
                 return "".join(map(_reservation, self._pbs.reservations))
             case ["qalter", "-l", resources, *names]:
@@ -134,12 +138,14 @@ class PbsReplies:
         """Give jobs by name; the waiting sub-jobs of an array also as the array."""
         found: dict[str, Any] = {}
         waiting: dict[str, list[int]] = {}
+        hosts = self._pbs.hosts
+        of_hosts = {} if hosts is None else hosts.jobs(indices)
         for index in indices:
             job = self._pbs.job_at(index)
             array = array_of(job.name)
             if array is not None and job.phase is Phase.WAITING:
                 waiting.setdefault(array, []).append(index)
-            found[job.name] = self._job(index)
+            found[job.name] = self._job(index, of_hosts.get(index, {}))
         for array, tasks in waiting.items():
             first = found[self._pbs.job_at(tasks[0]).name]
             remaining = ",".join(
@@ -148,7 +154,7 @@ class PbsReplies:
             found[array] = {**first, "array": "True", "array_indices_remaining": remaining}
         return found
 
-    def _job(self, index: int) -> dict[str, Any]:
+    def _job(self, index: int, of_hosts: Mapping[str, Any]) -> dict[str, Any]:
         job = self._pbs.job_at(index)
         attributes = self._pbs.attributes(index)
         shown: dict[str, Any] = {
@@ -186,6 +192,8 @@ class PbsReplies:
             shown["estimated"] = {"soft_walltime": format_pbs_duration(estimated)}
         if job.phase is Phase.RUNNING:
             shown["exec_vnode"] = f"({self._pbs.vnode}:ncpus={job.submission.processors})"
+        for name, value in of_hosts.items():
+            (shown["Resource_List"] if name == "place" else shown)[name] = value
         if job.phase is Phase.ENDED:
             shown |= _history(job)
         return shown
