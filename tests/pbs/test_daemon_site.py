@@ -37,7 +37,8 @@ def server(openpbs: None) -> Iterator[PbsServer]:
         },
     }
     with bring_up(configuration) as server:
-        server.checked(["pbsfs", "-s", "alice", "5000"])
+        # More than bob's jobs can use meanwhile.
+        server.checked(["pbsfs", "-s", "alice", "500000"])
         yield server
 
 

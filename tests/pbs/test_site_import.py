@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from foretime_sim.reference.pbs.fair_share import FairShare
 from foretime_sim.sites.pbs.limits import PbsLimits
 from foretime_sim.sites.pbs.scheduler import PbsScheduler
 from foretime_sim.sites.pbs.site import PbsReservation, PbsSite, ShareGroup
@@ -171,7 +172,39 @@ def test_usage_is_that_of_the_fair_share_tree(foretime: InstalledForetime, live:
         "alice": 5000.0,
         "bob": 1.0,
     }
-    assert replace(after, share_groups=live.share_groups) == live
+    assert after.usage_at is not None
+    assert abs(after.usage_at - time.time()) < HOUR_S
+    untimed = replace(after, usage_at=live.usage_at, decayed_at=live.decayed_at)
+    assert replace(untimed, share_groups=live.share_groups) == live
+
+
+def test_usage_decays_as_the_site_says(foretime: InstalledForetime) -> None:
+    """What the specification makes of a site that was read is what is read later."""
+    server = foretime.server
+    server.set_sched_config(fairshare_decay_time="00:00:08")
+    server.checked(["pbsfs", "-s", "alice", "80000"])
+    for _ in range(2):  # it is read once more, as pbsfs has changed it
+        server.cycle()
+        time.sleep(10)
+    before = imported(foretime, "before.toml")
+    time.sleep(20)
+    server.cycle()
+    server.wait_for(
+        lambda: imported(foretime, "after.toml", "--force").usage_at != before.usage_at,
+        "a cycle that decays",
+    )
+    after = imported(foretime, "after.toml", "--force")
+    assert before.decayed_at is not None
+    assert after.usage_at is not None
+    shares = FairShare(before.share_groups, before.scheduler, before.decayed_at)
+    shares.begin_cycle([], after.usage_at)
+    assert after.decayed_at == shares.decayed_at > before.decayed_at
+    used, first = (
+        {group.name: group.usage for group in site.share_groups}["alice"]
+        for site in (after, before)
+    )
+    assert used == pytest.approx(shares.by_name["alice"].usage, abs=1)
+    assert used < first < 80_000
 
 
 def test_who_may_not_read_the_files_is_told_what_to_do(foretime: InstalledForetime) -> None:
