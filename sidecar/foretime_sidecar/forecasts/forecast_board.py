@@ -11,6 +11,8 @@ from typing import TypeVar
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.logs.pbs_records import array_of
+from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 
 from foretime_sidecar.clients.array_indices import index_ranges
@@ -105,8 +107,8 @@ class Board:
         Jobs that run or are suspended, by identifier.
     assumptions
         What was assumed of all, and what is not modelled, in words.
-    by_site
-        Whether the queue was run forward as the site's own scheduler does, with its hosts.
+    site
+        The site as whose scheduler the queue was run forward; ``None``: it was not.
     """
 
     moment: QueueMoment
@@ -114,7 +116,7 @@ class Board:
     tasks: Mapping[str, JobForecast]
     running: Mapping[str, QueuedJob]
     assumptions: tuple[str, ...]
-    by_site: bool = False
+    site: SlurmSite | PbsSite | None = None
 
     @property
     def made_at(self) -> int:

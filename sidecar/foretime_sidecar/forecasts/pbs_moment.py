@@ -16,6 +16,8 @@ from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.sites.pbs.site import PbsHost, PbsSite
 from foretime_sim.waits.moment import Moment
 
+from foretime_sidecar.clients.cluster import AskedChunks
+
 _MIB = 2**20
 
 
@@ -79,6 +81,58 @@ def under_pbs(
     policy = Policy(backfill=Pbs(site), correction=correction)
     by_site = replace(moment, snapshot=by_pbs, policy=policy, since=moment.waits_from())
     return by_site, tuple(_left_out(site, machine, told))
+
+
+def check_room(
+    site: PbsSite, asked: AskedChunks, queue: str | None, away: frozenset[str] = frozenset()
+) -> None:
+    """Refuse chunks that the hosts have no room for, whatever runs there.
+
+    Parameters
+    ----------
+    site
+        Of the hosts.
+    asked
+        Select and place.
+    queue
+        Whose hosts count; ``None``: those of the default.
+    away
+        Hosts that take no jobs now.
+
+    Raises
+    ------
+    InputError
+        Naming the chunk.
+    """
+    name = queue or site.server.default_queue
+    owner = name if any(host.queue == name for host in site.hosts) else None
+    rooms = [
+        _room(host.resources) for host in site.able if host.queue == owner and host.name not in away
+    ]
+    for chunk in asked.chunks:
+        wanted = (chunk.cpus, chunk.memory_bytes // _MIB, chunk.gpus)
+        each = [
+            min(has // of for has, of in zip(room, wanted, strict=True) if of)
+            if any(wanted)
+            else chunk.number
+            for room in rooms
+        ]
+        if asked.place == "scatter":
+            each = [min(number, 1) for number in each]
+        places = max(each, default=0) if asked.place == "pack" else sum(each)
+        if places < chunk.number:
+            largest = [max(column) for column in zip(*rooms, strict=True)] or [0, 0, 0]
+            raise InputError(
+                f"select: {chunk.number:,} x {_in_words(wanted)}: the hosts that take jobs"
+                f" have room for {places:,}; ask for less (on one host are at most"
+                f" {_in_words(largest)})"
+            )
+
+
+def _in_words(room: Sequence[int]) -> str:
+    cpus, memory_mib, gpus = room
+    words = [f"{cpus:,} CPUs", *([f"{memory_mib:,} MiB"] if memory_mib else [])]
+    return ", ".join([*words, *([f"{gpus:,} GPUs"] if gpus else [])])
 
 
 def _as_now(site: PbsSite, away: frozenset[str], read_at: int | None) -> PbsSite:

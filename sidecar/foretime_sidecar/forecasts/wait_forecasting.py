@@ -27,6 +27,7 @@ from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJob
 from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
+from foretime_sidecar.forecasts.pbs_moment import check_room
 from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
 from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
@@ -414,7 +415,7 @@ class WaitForecasting:
             {**rows, **tasks},
             running_jobs(look),
             assumptions,
-            by_site=basis.site is not None,
+            basis.site,
         )
 
     def maps(self) -> list[WaitMap]:
@@ -482,7 +483,7 @@ class WaitForecasting:
         Raises
         ------
         InputError
-            If the machine is too small for the job, or no node takes jobs.
+            If the machine or its hosts are too small for the job, or no node takes jobs.
         """
         moment = board.moment
         if moment.taken.closed:
@@ -493,6 +494,8 @@ class WaitForecasting:
                 f"processors = {job.request.processors}: only {processors} processors are up now; "
                 "ask for less"
             )
+        if isinstance(board.site, PbsSite) and job.chunks is not None:
+            check_room(board.site, job.chunks, job.request.queue, moment.taken.snapshot.away)
         asked = moment.with_job(job)
         with self._one_at_a_time:
             (waits,) = Waits.rows(self._forecaster.consider(asked))

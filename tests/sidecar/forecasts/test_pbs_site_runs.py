@@ -13,7 +13,7 @@ from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import AskedChunks, HeldNode
 from foretime_sidecar.forecasts.forecast_board import Board
 from foretime_sidecar.forecasts.job_question import JobParameters, question_of
-from foretime_sidecar.forecasts.pbs_moment import under_pbs
+from foretime_sidecar.forecasts.pbs_moment import check_room, under_pbs
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
@@ -150,7 +150,7 @@ def test_a_job_that_is_asked_about_has_its_chunks() -> None:
         assert found is not None
         return found.at(0.5)
 
-    assert board.by_site
+    assert board.site is DEFAULTS
     assert likely_of(select="2:ncpus=2") == 0
     assert likely_of(select="2:ncpus=2", place="scatter") > 0
     assert likely_of(select="1:ncpus=2:mem=8gb+1:ncpus=2") == 0
@@ -159,8 +159,38 @@ def test_a_job_that_is_asked_about_has_its_chunks() -> None:
     assert likely_of(nodes="2", ntasks=2) > 0
     # A generic backfilling has a flat pool, and says what it does not look at.
     waits, board = board_of(Known(None), look(HEAD))
-    assert not board.by_site
+    assert board.site is None
     assert likely_of(select="2:ncpus=2", place="scatter") == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"select": "1:ncpus=6"}, "1 x 6 CPUs: .* have room for 0; ask for less"),
+        ({"select": "1+1:ncpus=4:mem=9gb"}, "1 x 4 CPUs, 9,216 MiB: .* room for 0"),
+        ({"select": "1:ngpus=1"}, r"1 CPUs, 1 GPUs: .* at most 4 CPUs, 8,192 MiB\)"),
+        ({"select": "5:ncpus=1", "place": "scatter"}, "5 x 1 CPUs: .* have room for 4;"),
+        ({"select": "3:ncpus=2", "place": "pack"}, "3 x 2 CPUs: .* have room for 2;"),
+        ({"select": "9:ncpus=2:mem=8gb"}, "processors = 18: only 16 processors are up now"),
+        ({"nodes": "5", "ntasks": 5}, "5 x 1 CPUs: .* have room for 4;"),
+    ],
+)
+def test_chunks_that_fit_on_no_hosts_are_refused(asked: dict[str, object], said: str) -> None:
+    waits, board = board_of(Known(DEFAULTS), look(HEAD))
+    question = question_of(JobParameters.model_validate({"time": "10", **asked}), "cat", NOW)
+    new = NewJob(question.request, chunks=question.chunks)
+    with pytest.raises(InputError, match=said):
+        waits.what_if(board, new)
+
+
+def test_hosts_of_a_queue_and_those_that_are_away_are_no_room_for_others() -> None:
+    gpus = PbsHost("g1", {"ncpus": 8, "ngpus": 2}, queue="high")
+    site = replace(DEFAULTS, hosts=(*HOSTS, gpus))
+    two = AskedChunks((HostChunk(1, 8, 0, 2),))
+    check_room(site, two, "high")
+    for queue, away in (("workq", ()), (None, ()), ("high", ("g1",))):
+        with pytest.raises(InputError, match="have room for 0"):
+            check_room(site, two, queue, frozenset(away))
 
 
 def test_jobs_have_the_hosts_and_chunks_that_pbs_tells() -> None:

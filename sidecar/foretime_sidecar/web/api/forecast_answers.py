@@ -95,7 +95,7 @@ def of_new(
 ) -> ForecastAnswer:
     """Answer for a job that nobody has submitted yet; waits count from ``now``."""
     board, waits = forecast.board, forecast.waits
-    of_a_pool = board.moment.taken.live is None and not board.by_site
+    of_a_pool = board.moment.taken.live is None and board.site is None
     processors, ahead = question.request.processors, forecast.ahead
     reason = Reason(code="None", text="can start at once")
     if question.begin is not None and question.begin > now:
