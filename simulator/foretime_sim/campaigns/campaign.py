@@ -147,7 +147,7 @@ def _meaning(key: str) -> str | None:
 class Grid(_Table):
     """What is crossed with every log: each key is one value or a list of values.
 
-    `policy = "FILE.toml"` (or a name, such as "slurm") takes the keys of a policy file that the
+    `policy = "FILE.toml"` (or a name, such as "planning") takes the keys of a policy file that the
     table does not name itself; so it does in [[include]], [[exclude]] and the baseline, too.
     """
 

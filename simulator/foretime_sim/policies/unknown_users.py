@@ -47,7 +47,7 @@ class UnknownUsers:
         >>> from foretime_sim.sites.slurm.site import SlurmSite
         >>> site = SlurmSite(Machine.flat(256), associations=(Association("root"),))
         >>> UnknownUsers.of(site, generate("lublin2003", jobs=10, seed=1))
-        UnknownUsers(jobs=10, pairs=((None, None),))
+        UnknownUsers(jobs=10, pairs=(('user2', 'group1'), ('user3', 'group1'), ('user4', 'group1')))
         """
         accounts, jobs = Accounts(site), 0
         pairs: dict[tuple[str | None, str | None], None] = {}

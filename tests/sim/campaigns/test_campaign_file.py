@@ -135,12 +135,12 @@ WRONG = {
         ["[accuracy.mine]", "based_on = 'x'", "production or tang2010"],
     ),
     "policy that is not there": (
-        LOG + "[grid]\npolicy = 'slrum'",
-        ["c.toml:4: [grid] policy = 'slrum'", "did you mean 'slurm'?"],
+        LOG + "[grid]\npolicy = 'plannnig'",
+        ["c.toml:4: [grid] policy = 'plannnig'", "did you mean 'planning'?"],
     ),
     "several policies": (
-        LOG + "[[include]]\npolicy = ['easy', 'slurm']",
-        ["c.toml:4: [[include]] number 1 policy = ['easy', 'slurm']", "the name of one policy"],
+        LOG + "[[include]]\npolicy = ['easy', 'planning']",
+        ["c.toml:4: [[include]] number 1 policy = ['easy', 'planning']", "the name of one policy"],
     ),
     "jobqueue": (LOG + "[jobqueue]\ncores = 0", ["c.toml:4: [jobqueue] cores = 0", "1"]),
 }
@@ -247,7 +247,7 @@ def test_a_policy_file_stands_for_its_keys(tmp_path: Path) -> None:
 policy = "site.toml"
 order = ["fcfs", "sjf"]
 [[include]]
-policy = "slurm"
+policy = "planning"
 [[exclude]]
 policy = "site.toml"
 order = "sjf"

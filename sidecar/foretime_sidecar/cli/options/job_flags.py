@@ -69,7 +69,7 @@ class JobFlags(OptionGroup):
         typer.Option(
             "-l",
             metavar="LIST",
-            help="On PBS, as for qsub: select=2:ncpus=8:mem=4gb,place=scatter,walltime=2:00:00.",
+            help="On PBS, as for qsub: select=2:ncpus=8,place=scatter.",
         ),
     ] = None
     array: Annotated[

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from typing import Annotated
 
 import typer
@@ -26,3 +28,7 @@ def serve(
         format="%(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING
     )
     Daemon(site_settings(settings)).run()
+    if any(thread.daemon for thread in threading.enumerate()):
+        # Of a thread that is still in native code, the interpreter would make an abort as it ends.
+        logging.shutdown()
+        os._exit(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,31 @@ from typer.testing import CliRunner, Result
 app = typer.Typer()
 app.command("serve")(serve)
 app.add_typer(config_app, name="config")
+
+
+# The daemon is over, and its thread still runs a queue forward.
+RUNS_ON = """
+import threading, time
+import numpy as np
+from foretime_sidecar.cli.site_commands import serve as command
+from foretime_sim import Policy, Snapshot, forward_runs
+from foretime_sim.engine.stepwise import Engine
+
+class Daemon:
+    def __init__(self, settings):
+        engine = Engine(100, Policy())
+        for _ in range(2_000):
+            engine.submit(0, 60, 600, 3600)
+        engine.advance(1)
+        self.what = (Snapshot.of(engine), Policy(), np.full((20_000, 2_000), 600))
+
+    def run(self):
+        threading.Thread(target=forward_runs, args=self.what, daemon=True).start()
+        time.sleep(0.2)
+
+command.Daemon, command.site_settings = Daemon, lambda _: None
+command.serve()
+"""
 
 
 def run(*arguments: str) -> Result:
@@ -32,6 +59,13 @@ def test_config_shows_a_file(tmp_path: Path) -> None:
     shown = run("config", "show", str(path)).output
     assert parse_settings(shown).forecast.order == "xf"
     assert isinstance(run("config", "show", "--markdown", str(path)).exception, InputError)
+
+
+def test_the_daemon_ends_well_though_a_thread_runs_on_in_native_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUNS_ON], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
