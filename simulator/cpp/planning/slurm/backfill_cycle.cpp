@@ -114,7 +114,19 @@ Seconds BackfillCycle::next_change() const {
     next = std::min(next, space_.record(place).end);
     break;
   }
+  // Once the window has moved beyond an end there is a record more, for which there may be no room.
+  if (ends_beyond_ > 0 && space_.made() + ends_beyond_ >= most_records_) {
+    next = std::min(next, first_beyond_ + parameters_.bf_resolution - parameters_.bf_window);
+  }
   return next;
+}
+
+void BackfillCycle::reserve(Seconds begin, Seconds end, const NodeSet& nodes,
+                            const LicenseCounts& licenses) {
+  space_.reserve(begin, end, nodes, licenses, parameters_.bf_resolution);
+  if (end < window_end_) return;
+  ++ends_beyond_;
+  first_beyond_ = std::min(first_beyond_, end);
 }
 
 void BackfillCycle::collect_ends() {
@@ -226,8 +238,7 @@ void BackfillCycle::reserve_running(JobIndex job) {
   if (running.whole) {
     for (const NodeRow& row : running.rows) nodes.add(row.node, row.node + row.nodes);
   }
-  space_.reserve(space_.record(0).begin, round_up(end), nodes, controller_.planned_licenses(job),
-                 parameters_.bf_resolution);
+  reserve(space_.record(0).begin, round_up(end), nodes, controller_.planned_licenses(job));
 }
 
 }  // namespace foretime

@@ -122,6 +122,7 @@ class BackfillCycle {
              bool overlap_tested);
   void keep_earlier(const Test& test);
   void changes_at(Seconds time) { next_change_ = std::min(next_change_, time); }
+  void reserve(Seconds begin, Seconds end, const NodeSet& nodes, const LicenseCounts& licenses);
   SlurmRecord& record(const Test& test) { return controller_.record(test.entry->job); }
 
   SlurmController& controller_;
@@ -143,6 +144,8 @@ class BackfillCycle {
   std::int64_t tested_ = 0;
   std::int64_t started_ = 0;
   Seconds next_change_ = kNever;
+  std::size_t ends_beyond_ = 0;  // of plans, at the end of the window or after it
+  Seconds first_beyond_ = kNever;
   RejectedArray rejected_array_;
   std::vector<std::int64_t> plans_of_partition_;
   std::map<std::int32_t, std::int64_t> plans_of_array_;

@@ -403,8 +403,7 @@ BackfillCycle::Later BackfillCycle::plan(Test& test, std::pair<Seconds, Seconds>
       test.next = Next::kStop;
       return std::nullopt;
     }
-    space_.reserve(slot.first, slot.second, scratch_.found, *test.licenses,
-                   parameters_.bf_resolution);
+    reserve(slot.first, slot.second, scratch_.found, *test.licenses);
     planned_nodes_ |= scratch_.found;
   }
   keep_earlier(test);

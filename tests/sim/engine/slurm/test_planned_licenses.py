@@ -16,11 +16,14 @@ FOUR = NodeGroup("n", nodes=1, cpus=4)
 PARTS = (SlurmPartition("thin", ("n",), default=True), SlurmPartition("thick", ("n",)))
 
 
-def starts(site: SlurmSite, *jobs: Asked) -> list[int | None]:
+def starts(site: SlurmSite, *jobs: Asked, unix_start_time: int = 0) -> list[int | None]:
     """Starts of jobs, in which core and specification agree."""
     workload, said = workload_of(jobs)
     machine = site.machine
-    workload = replace(workload, machine=machine, machine_processors=machine.cpus, site_jobs=said)
+    workload = replace(
+        workload, machine=machine, machine_processors=machine.cpus, site_jobs=said,
+        unix_start_time=unix_start_time,
+    )  # fmt: skip
     return check_same(workload, site).start_times
 
 
@@ -58,6 +61,19 @@ def test_licenses_of_running_jobs_come_back_in_plans_if_so_said(reserve: bool, s
         Asked(0, 900, 900, tasks=2),
     )
     assert starts(site, *jobs)[2] == start
+
+
+def test_a_window_that_has_moved_on_leaves_no_room_for_a_plan() -> None:
+    # The first job keeps a license until 483, in slots of 300 s; bf_max_job_test is the number of
+    # slots, too. From 183 on the window goes beyond 483, which makes a third: the other job is
+    # planned no more, so that backfill rests after 190, and runs as the first one ends.
+    site = site_of(
+        NodeGroup("n", nodes=1, cpus=1), version=(24, 11), licenses={"matlab": 2},
+        bf_licenses=True, bf_running_job_reserve=True, bf_interval=5, bf_resolution=300,
+        bf_window=600, bf_max_job_test=3, sched_interval=20, epilog=False,
+    )  # fmt: skip
+    jobs = (Asked(30, 180, 180, licenses="matlab"), Asked(30, 1, 60, licenses="matlab:2"))
+    assert starts(site, *jobs, unix_start_time=117) == [31, 211]
 
 
 def test_jobs_of_a_partition_have_so_many_cpus_of_a_node() -> None:
