@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -18,8 +18,11 @@ from foretime_sim.engine.told_pbs_jobs import ToldPbsJob
 from foretime_sim.logs.pbs_records import NO_PROJECT
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.waits.moment import Moment
 from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.site_jobs import SiteJob
 
 _NEWEST = 50
 """Pending jobs that show where newcomers come in the queue."""
@@ -34,12 +37,14 @@ class Newcomers:
     - On a machine of nodes each goes to the slurm_partitions that some past job of its size was
       submitted to (or of the size next to it), as tasks of one CPU each; memory and GPUs are not
       modelled. Forward runs leave out who could never run there.
-    - Where a snapshot tells whose its jobs are, each is of the user and the account of that job.
+    - Where a snapshot tells whose its jobs are, each is of the user and the account of that job. It
+      has that job's QOS, too, if that was ever seen in the queue: submissions do not tell it.
     - On a pool, who is wider than what is up is left out.
     """
 
     def __init__(self) -> None:
         self._sent: deque[JobRequest] = deque(maxlen=_REMEMBERED)
+        self._qos: dict[str, str] = {}
 
     def submitted(self, job: JobRequest) -> None:
         """Learn where a job of its size is sent."""
@@ -55,7 +60,7 @@ class Newcomers:
             where = _slurm_partitions_of(like, snapshot.machine)
             arrivals = replace(arrivals, slurm_partitions=where)
             if snapshot.told is not None and self._sent:
-                arrivals = _owned(arrivals, like, of_pbs=moment.policy.is_pbs)
+                arrivals = _owned(arrivals, like, self._qos_now(moment), moment.policy)
         elif snapshot.machine is None:
             fits = arrivals.processors <= snapshot.machine_processors
             arrivals = arrivals if fits.all() else arrivals.rows(np.flatnonzero(fits))
@@ -63,6 +68,18 @@ class Newcomers:
             places = newcomers_priorities(snapshot.pending, len(arrivals.sample), rng)
             arrivals = replace(arrivals, priority=places)
         return arrivals
+
+    def _qos_now(self, moment: Moment) -> Mapping[str, str]:
+        """Give the QOS of jobs, those of a moment among them, if the site still has it."""
+        for request, told in zip(moment.requests, moment.snapshot.told or (), strict=False):
+            if isinstance(told, ToldJob) and told.said.qos is not None:
+                self._qos[request.job_id] = told.said.qos
+        if len(self._qos) > 2 * _REMEMBERED:
+            sent = {job.job_id for job in self._sent}
+            self._qos = {job_id: qos for job_id, qos in self._qos.items() if job_id in sent}
+        slurm = moment.policy.backfill
+        there = slurm.site.qos if isinstance(slurm, Slurm) else {}
+        return {job_id: qos for job_id, qos in self._qos.items() if qos in there}
 
     def _jobs_like(
         self, processors: Int64Array, rng: np.random.Generator
@@ -99,18 +116,25 @@ def _slurm_partitions_of(like: Sequence[JobRequest | None], machine: Machine) ->
 
 
 def _owned(
-    arrivals: SampledArrivals, like: Sequence[JobRequest | None], *, of_pbs: bool
+    arrivals: SampledArrivals,
+    like: Sequence[JobRequest | None],
+    qos: Mapping[str, str],
+    policy: Policy,
 ) -> SampledArrivals:
     """Give arrivals that are whose the past jobs were."""
-    codes: dict[tuple[str | None, str | None], int] = {}
+    codes: dict[tuple[str | None, str | None, str | None], int] = {}
     owner = [
-        codes.setdefault((job.user, job.project), len(codes)) for job in like if job is not None
+        codes.setdefault((job.user, job.project, qos.get(job.job_id)), len(codes))
+        for job in like
+        if job is not None
     ]
     owners: tuple[ToldJob, ...] | tuple[ToldPbsJob, ...]
-    if of_pbs:
-        owners = tuple(ToldPbsJob(user, project or NO_PROJECT) for user, project in codes)
+    if policy.is_pbs:
+        owners = tuple(ToldPbsJob(user, project or NO_PROJECT) for user, project, _ in codes)
     else:
-        owners = tuple(ToldJob(user, account) for user, account in codes)
+        owners = tuple(
+            ToldJob(user, account, said=SiteJob(qos=which)) for user, account, which in codes
+        )
     return replace(arrivals, owner=np.array(owner, dtype=np.int64), owners=owners)
 
 

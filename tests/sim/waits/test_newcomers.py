@@ -18,9 +18,13 @@ from foretime_sim.engine.forward import (
     forward_runs,
 )
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.limits import Qos
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.newcomers import Newcomers, newcomers_priorities
@@ -30,6 +34,7 @@ from foretime_sim.waits.scores.wait_sources import SimulatedWaits
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.resource_columns import ResourceRequests
 from foretime_sim.workloads.resource_requests import with_machine
+from foretime_sim.workloads.site_jobs import SiteJob
 from foretime_sim.workloads.workload import Workload
 
 NOW = 1_000
@@ -96,6 +101,31 @@ def test_newcomers_are_sent_where_jobs_of_their_size_were() -> None:
     assert placed.slurm_partitions is not None
     assert placed.slurm_partitions.by_job() == ["normal", None, None, "large", "large", None]
     assert placed.processors is arrivals.processors
+
+
+def test_newcomers_have_the_qos_of_past_jobs_that_were_seen_in_the_queue() -> None:
+    newcomers, rng = Newcomers(), np.random.default_rng(0)
+    jobs = [JobRequest(name, name, "lab", cpus, 60, NOW) for name, cpus in (("ann", 1), ("bob", 8))]
+    for job in jobs:
+        newcomers.submitted(job)
+    told = (ToldJob("ann", "lab", said=SiteJob(qos="high")), ToldJob("bob", "lab"))
+
+    def owners(requests: list[JobRequest], *names: str) -> list[tuple[str | None, str | None]]:
+        site = SlurmSite(MACHINE, qos={name: Qos(name) for name in names})
+        engine = Engine(MACHINE.cpus, now=NOW, machine=MACHINE)
+        for job in requests:
+            engine.submit(NOW, job.processors, 60, 60)
+        snapshot = replace(Snapshot.of(engine), told=told[: len(requests)])
+        policy = Policy(backfill=Slurm(site))
+        moment = Moment(snapshot, policy, requests, np.zeros(0, dtype=np.int64))
+        placed = newcomers.placed(arriving([8, 1, 1]), moment, rng)
+        assert placed.owner is not None
+        found = [placed.owners[row] for row in placed.owner.tolist()]
+        return [(one.user, one.said.qos) for one in found if isinstance(one, ToldJob)]
+
+    assert owners(jobs, "high") == [("bob", None), ("ann", "high"), ("ann", "high")]
+    assert owners([], "high") == [("bob", None), ("ann", "high"), ("ann", "high")]
+    assert owners(jobs, "other") == [("bob", None), ("ann", None), ("ann", None)]
 
 
 def test_who_is_wider_than_what_is_up_of_a_pool_is_left_out() -> None:
