@@ -32,7 +32,7 @@ from foretime_sim.sites.pbs.scheduler import PbsScheduler
 from foretime_sim.sites.pbs.site import PbsServer, PbsSite, ShareGroup
 from foretime_sim.workloads.workload import Workload
 
-from tests.support.forecasts.forecast_trial import Outcome, TakenLook, section, trial
+from tests.support.forecasts.forecast_trial import WORDS, Outcome, TakenLook, section, trial
 
 LOG = "KTH-SP2-1996-2.1-cln.swf.gz"
 JOBS = 1500
@@ -149,14 +149,7 @@ of them adds one thing to PBS's defaults. The daemon's own code looks at the que
 minutes, and knows the jobs that have ended. Each job is forecast at the first look that has it
 waiting. The first {LEARNED} jobs that waited are only learned from.
 
-- **served**: what the daemon says: the best of all ways so far, calibrated.
-- **past waits**: QBETS, calibrated in the same way.
-- **alone**: before calibration.
-- **bound**: 95% of the waits should be within it.
-- **loss**: mean pinball loss over the levels, of the wait and of its log10 (at least a minute).
-
-The goal: 93 to 97% of the waits are within the bound, and the loss is 30% below that of past waits.
-
+{WORDS}
 | site | what it adds |
 |---|---|
 | PBS's defaults | first submitted first, and each job starts that fits |

@@ -236,10 +236,9 @@ bool Limits::kills(const LimitedJob& job, std::int32_t slurm_partition) const {
   for (const auto* qos : whose.qos) {
     if (qos != nullptr && ends_jobs(qos->limits())) return true;
   }
-  for (const AssociationGroup& group : whose.line.groups()) {
-    if (ends_jobs(group.limits())) return true;
-  }
-  return false;
+  const auto groups = whose.line.groups();
+  return std::any_of(groups.begin(), groups.end(),
+                     [](const AssociationGroup& group) { return ends_jobs(group.limits()); });
 }
 
 // Events ------------------------------------------------------------------------------------------

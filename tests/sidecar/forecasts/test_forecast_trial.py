@@ -54,17 +54,25 @@ def test_each_job_that_waits_is_forecast_at_its_first_look(name: str) -> None:
 
 def test_figures_are_of_the_jobs_that_have_an_answer() -> None:
     levels = len(LEVELS)
-    wait = np.array([1e9, 100.0, 1000.0, 500.0])
-    served = np.repeat([[0.0], [100.0], [600.0], [np.nan]], levels, axis=1)
-    past = np.repeat([[0.0], [300.0], [200.0], [600.0]], levels, axis=1)
-    outcome = Outcome(wait, {SERVED: served, PAST: past}, 1.0, {})
-    told = [row.split("|")[1:-1] for row in rows_of(outcome, learned=1)]
+    wait = np.array([1e9, 100.0, 1000.0, 500.0, 1e9])
+    served = np.repeat([[0.0], [80.0], [600.0], [np.nan], [0.0]], levels, axis=1)
+    past = np.repeat([[0.0], [300.0], [200.0], [600.0], [0.0]], levels, axis=1)
+    outcome = Outcome(wait, {SERVED: served, PAST: past}, 1.0, {}).scored(learned=1)
+    told = [row.split("|")[1:-1] for row in rows_of(outcome)]
     figures = [[cell.strip() for cell in row] for row in told]
     # All levels alike: half of the error is lost, above or below.
-    assert figures[0][:5] == ["served", "2", "50.0%", "350", "100.0"]
-    assert figures[1][:5] == ["past waits", "3", "66.7%", "300", "183.3"]
-    # On the two that both answered: 0 and 200 s lost, and 100 and 400 s.
-    assert outcome.less_loss(1, np.asarray) == pytest.approx(1 - 200 / 500)
+    assert figures[0][:6] == ["served", "2", "0.0%", "0.0%", "340", "105.0"]
+    assert figures[1][:6] == ["past waits", "3", "66.7%", "66.7%", "300", "183.3"]
+    # On the two that both answered: 10 and 200 s lost, and 100 and 400 s.
+    assert outcome.less_loss(np.asarray) == pytest.approx(1 - 210 / 500)
+
+
+def test_a_wait_within_a_minute_is_as_good_as_a_start_at_once() -> None:
+    wait = np.array([30.0, 59.0, 61.0, 200.0, 0.0])
+    told = np.zeros((5, len(LEVELS)))
+    outcome = Outcome(wait, {SERVED: told}, 1.0, {}).scored(learned=0)
+    (row,) = rows_of(outcome)
+    assert [cell.strip() for cell in row.split("|")[3:5]] == ["0.0%", "50.0%"]
 
 
 def test_the_page_says_how_it_was_made() -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tests.slurm.runs.recorded_looks import looks_of
-from tests.support.forecasts.forecast_trial import section, trial
+from tests.support.forecasts.forecast_trial import WORDS, section, trial
 
 LEARNED = 60
 """Jobs at the beginning of a run that are only learned from."""
@@ -20,25 +20,17 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/live_forecasts.md"
 _INTRODUCTION = f"""\
 # Forecasts beside a live Slurm
 
-`python -m tests.slurm.runs.recorded_looks FOLDER SEED` records a live Slurm 26.05 for half an hour;
+`python -m tests.slurm.runs.recorded_looks FOLDER SEED JOBS LOAD` records a live Slurm 26.05;
 `python -m tests.slurm.runs.forecast_trial FOLDER/*.jsonl.gz` makes the forecasts, and this page.
 
 The cluster has ten nodes of ten CPUs, five users in three accounts, priorities of fair share
 (half-life of 20 min), age, QOS and size, and limits: MaxJobsPU of a QOS, MaxTRESPU of another,
-GrpJobs of a third, GrpTRES and GrpJobs of two accounts. Jobs of 10 s to 5 min come for 20 to 25
-minutes, 1.2 times what the machine does. The queue is looked at every 10 s; the forecasters are
-told what ended until then, and the site as it was read up to 2 min before. Each job is forecast at
-the first look that has it waiting. The first {LEARNED} jobs of a run are only learned from.
+GrpJobs of a third, GrpTRES and GrpJobs of two accounts. Jobs of 10 s to 5 min come at the rate at
+which the machine can do them. The queue is looked at every 10 s; the forecasters are told what
+ended until then, and the site as it was read up to 2 min before. Each job is forecast at the first
+look that has it waiting, with all samples. The first {LEARNED} jobs of a run are only learned from.
 
-- **served**: what the daemon says while the machine is busy: the best of all ways so far,
-  calibrated.
-- **past waits**: QBETS, calibrated in the same way.
-- **alone**: before calibration. Nobody comes later in these runs, as two hours of submissions must
-  be known for that; so they are too hopeful by themselves.
-- **loss**: mean pinball loss over the levels, of the wait and of its log10 (at least a minute).
-
-The goal: 93 to 97% of the waits are within the bound, and the loss is 30% below that of past waits.
-
+{WORDS}
 """
 
 
@@ -48,7 +40,7 @@ def main(paths: list[str]) -> None:
     for path in paths:
         looks, records = looks_of(Path(path))
         name = Path(path).name.removesuffix(".jsonl.gz").replace("looks-", "Run ")
-        outcome = trial(looks, records, hurried=True)
+        outcome = trial(looks, records)
         parts += list(section(name, len(records), outcome, LEARNED))
     PAGE.write_text(_INTRODUCTION + "\n".join(parts).rstrip() + "\n", encoding="utf-8")
 
