@@ -16,7 +16,7 @@ from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
-from foretime_sim.waits.best_of import BestOf
+from foretime_sim.waits.best_of import BestOf, ChoiceSettings
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
@@ -59,6 +59,10 @@ _WORDS = {
 }
 
 
+_CHOICE = ChoiceSettings(sureness=2.0)
+"""Running the queue forward as its scheduler does has the word unless another is clearly better."""
+
+
 class CalibratedBest:
     """A `foretime_sidecar.forecasts.wait_forecasting.ServedForecaster`.
 
@@ -94,7 +98,7 @@ class CalibratedBest:
             forecasters.insert(0, self._site_runs)
         if can_learn_waits():
             forecasters.append(LearnedWaits(NOW_S))
-        self._best = BestOf([*forecasters, Backlog()], "best")
+        self._best = BestOf([*forecasters, Backlog()], "best", _CHOICE)
         self._calibrated = CalibratedForecaster(self._best, self.name, now_within_s=NOW_S)
 
     @property

@@ -40,16 +40,22 @@ class ChoiceSettings:
         Outcomes, counted so, from which on a forecaster is judged.
     remembered
         Waiting jobs of which it is remembered what was said of them; the latest are.
+    sureness
+        Standard errors of its mean by which another must have lost less than the first one, to go
+        before it: where the first is right by what is known, chance must not take its word away.
     """
 
     half_life_s: int = 10 * DAY_S
     fewest: float = 10.0
     remembered: int = 4_096
+    sureness: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("half_life_s", "fewest", "remembered"):
             if getattr(self, name) <= 0:
                 raise InputError(f"choice: {name} is {getattr(self, name)}: give more than 0")
+        if self.sureness < 0:
+            raise InputError(f"choice: sureness is {self.sureness}: give 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,9 @@ class BestOf:
         self._settings = settings or ChoiceSettings()
         self._said: dict[str, _Said] = {}
         # Of each forecaster, as of the latest outcome: its losses beyond the first one's, summed,
-        # and the outcomes counted.
+        # their squares, and the outcomes counted.
         self._beyond = np.zeros(len(forecasters))
+        self._squares = np.zeros(len(forecasters))
         self._judged = np.zeros(len(forecasters))
         self._as_of: int | None = None
 
@@ -118,7 +125,10 @@ class BestOf:
 
     def _ranking(self) -> list[int]:
         judged = self._judged >= self._settings.fewest
-        loss = np.where(judged, self._beyond / np.maximum(self._judged, 1e-9), math.inf)
+        counted = np.maximum(self._judged, 1e-9)
+        mean = self._beyond / counted
+        error = np.sqrt(np.maximum(self._squares / counted - mean**2, 0) / counted)
+        loss = np.where(judged, mean + self._settings.sureness * error, math.inf)
         return [int(place) for place in np.argsort(loss, kind="stable")]
 
     def forecast(self, moment: Moment) -> WaitForecasts:
@@ -185,21 +195,25 @@ class BestOf:
         self._as_of = max(start_time, self._as_of or start_time)
         forgotten = 0.5 ** (passed_s / self._settings.half_life_s)
         self._beyond *= forgotten
+        self._squares *= forgotten
         self._judged *= forgotten
         wait_s = np.full(len(said.wait_s), float(max(start_time - said.waits_from, 0)))
         loss = pinball_loss(log10_s(wait_s), log10_s(said.wait_s.astype(np.float64)))
         answered = np.flatnonzero(~np.isnan(loss))
         if len(answered):
-            self._beyond[answered] += loss[answered] - loss[answered[0]]
+            beyond = loss[answered] - loss[answered[0]]
+            self._beyond[answered] += beyond
+            self._squares[answered] += beyond**2
             self._judged[answered] += 1
 
     def state(self) -> dict[str, Any]:
         """Everything learned but what the forecasters have, as JSON can hold it."""
         return {
-            "choice": 2,
+            "choice": 3,
             "settings": asdict(self._settings),
             "forecasters": [forecaster.name for forecaster in self._forecasters],
             "beyond": self._beyond.tolist(),
+            "squares": self._squares.tolist(),
             "judged": self._judged.tolist(),
             "as_of": self._as_of,
             "said": {
@@ -222,7 +236,7 @@ class BestOf:
             If another version saved it, or it is of other forecasters or settings.
         """
         if (
-            state.get("choice") != 2
+            state.get("choice") != 3
             or state["settings"] != asdict(self._settings)
             or state["forecasters"] != [forecaster.name for forecaster in self._forecasters]
         ):
@@ -241,6 +255,7 @@ class BestOf:
             for job_id, (made_at, waits_from, rows, array_id) in state["said"].items()
         }
         self._beyond = np.array(state["beyond"], dtype=np.float64)
+        self._squares = np.array(state["squares"], dtype=np.float64)
         self._judged = np.array(state["judged"], dtype=np.float64)
         self._as_of = state["as_of"]
         self._said = said
