@@ -437,14 +437,15 @@ class Engine:
         priority: int | None = None,
         nice: int | None = None,
         qos: str | None = None,
+        site_factor: int | None = None,
     ) -> None:
         """Change a job that has not ended; what is not named stays.
 
         Pending jobs take their new place in the queue, running jobs their new end and, from now on,
         their new estimate; a scheduling pass follows at the clock's time. A running job whose limit
         falls below what it has run ends now. A new ``requested_time`` lowers scheduled times above
-        it; it does not touch the time limit. ``nice`` and ``qos`` are of jobs that wait under a
-        site's Slurm.
+        it; it does not touch the time limit. ``nice``, ``qos`` and ``site_factor`` are of jobs that
+        wait under a site's Slurm.
 
         Raises
         ------
@@ -474,13 +475,14 @@ class Engine:
             limit,
             job.priority if priority is None else priority,
         )
-        if nice is None and qos is None:
+        if nice is None and qos is None and site_factor is None:
             return
+        what = "nice, qos and site_factor"
         if self._slurm_names is None:
-            raise InputError("nice and qos are for a site's Slurm (backfill=Slurm(site))")
+            raise InputError(f"{what} are for a site's Slurm (backfill=Slurm(site))")
         if job.state is State.RUNNING:
-            raise InputError(f"job {index} is running: nice and qos are of jobs that wait")
-        self._slurm_names.change(self._core, index, nice, qos)
+            raise InputError(f"job {index} is running: {what} are of jobs that wait")
+        self._slurm_names.change(self._core, index, nice, qos, site_factor)
 
     def slurm_priority(self, index: int) -> int | None:
         """Give the priority of a job that waits under a site's Slurm; ``None`` of others."""

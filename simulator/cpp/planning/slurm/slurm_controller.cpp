@@ -229,7 +229,8 @@ void SlurmController::change(JobIndex job, SlurmJob to, Seconds now) {
   if (records_[at(job)].waits) {
     rules_.changes(ruled(job), to, now);
     facts_[at(job)] = std::move(to);
-    reorder();
+    std::erase_if(queue_, [job](const QueueEntry& entry) { return entry.job == job; });
+    enqueue(job);
   } else {
     facts_[at(job)] = std::move(to);
   }

@@ -89,16 +89,21 @@ void SlurmPlanner::cancelled(JobIndex index) {
 void SlurmPlanner::changed_waiting(JobIndex index) {
   take_limits(index);
   slurm().look_for_keepers(index);
-  state_.clock.changed(now_);
-  may_start_again(now_);
+  told_of_change(now_);
 }
 
 void SlurmPlanner::change(JobIndex index, SlurmJob to) {
   slurm().change(index, std::move(to), now_);
   if (!slurm().record(index).waits) return;
   slurm().look_for_keepers(index);
-  state_.clock.changed(now_);
-  may_start_again(now_);
+  told_of_change(now_);
+}
+
+// `_slurm_rpc_update_job`, proc_req.c.
+void SlurmPlanner::told_of_change(Seconds now) {
+  state_.clock.changed(now);
+  state_.clock.queue_main(now);
+  may_start_again(now);
 }
 
 void SlurmPlanner::started(JobIndex index, Seconds now) {

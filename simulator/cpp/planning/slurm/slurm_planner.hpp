@@ -126,6 +126,7 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   bool take_limits(JobIndex index);
   void look_again();
   void may_start_again(Seconds now);
+  void told_of_change(Seconds now);
   void tick(Seconds now);
   void catch_up(Seconds until);
   void pass_moments(Seconds now);

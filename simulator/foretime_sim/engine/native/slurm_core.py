@@ -314,8 +314,15 @@ class StepwiseNames:
         core.describe_for_slurm(index, row, licenses)
         self._said[index] = _Said(user, account, reservation, slurm_partition, said)
 
-    def change(self, core: _core.Engine, index: int, nice: int | None, qos: str | None) -> None:
-        """Tell the core that a job has another nice or QOS from now on; ``None``: as before.
+    def change(
+        self,
+        core: _core.Engine,
+        index: int,
+        nice: int | None,
+        qos: str | None,
+        site_factor: int | None,
+    ) -> None:
+        """Tell the core what a job says otherwise from now on; ``None``: as before.
 
         Raises
         ------
@@ -327,6 +334,7 @@ class StepwiseNames:
             before,
             nice=before.nice if nice is None else nice,
             qos=before.qos if qos is None else qos,
+            site_factor=before.site_factor if site_factor is None else site_factor,
         )
         row, _ = self.row(f"job {index}", user, account, reservation, slurm_partition, said)
         core.change_for_slurm(index, row)
@@ -410,7 +418,8 @@ def why_slurm_never(core: _core.Engine, site: SlurmSite) -> Callable[[int], str]
 
 def slurm_reason(core: _core.Engine, site: SlurmSite, job: int) -> str:
     """Give Slurm's word for why a job does not start; "" if no rule of the site keeps it."""
-    return reason_word(core.slurm_reason(job), limit_tables(site).kinds) or ""
+    code = core.slurm_reason(job)
+    return (reason_word(code, limit_tables(site).kinds) or "") if code else ""
 
 
 def whole_minutes(seconds: Int64Array) -> Int64Array:

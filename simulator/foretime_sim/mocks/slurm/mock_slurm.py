@@ -65,6 +65,7 @@ class SubmitHook(Protocol):
 
 
 _FIRST_JOB_ID = 1
+_NOT_WEIGHED_YET = 1  # Slurm's least, for who was submitted just now
 _FIRST_UID = 1000
 _JOB_NAME = re.compile(r"(?:(?P<array>\d{1,10})_)?(?P<job>\d{1,10})", re.ASCII)
 _RECORDED_REQUEST = re.compile(r"foretime:treq=(\d+)", re.ASCII)
@@ -109,6 +110,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
         self._uids: dict[str, int] = {}
         self._arrays: dict[int, list[int]] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
+        self._has_priorities = isinstance(policy.backfill, Slurm)
         self._node_replies: NodeReplies | None = None
         if setup.machine is not None:
             site = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
@@ -295,8 +297,16 @@ class MockSlurm(MockScheduler[SlurmJob]):
             requested_time=job.kill_limit,
             scheduled_time=min(planned, job.kill_limit),
             time_limit=job.kill_limit,
-            priority=job.site_factor,
         )
+
+    def _reprioritise(self, job_id: int, job: SlurmJob) -> None:
+        """Tell the engine of a job's new site factor, which of a running one means nothing."""
+        if job.phase is not Phase.WAITING:
+            return
+        if self._has_priorities:
+            self._engine.update(job_id - _FIRST_JOB_ID, site_factor=job.site_factor)
+        else:
+            self._engine.update(job_id - _FIRST_JOB_ID, priority=job.site_factor)
 
     # What the sidecar's client runs ---------------------------------------------------------
 
@@ -365,6 +375,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
         for job, fields in zip(jobs, told, strict=True):
             # Under a site's rules the order is theirs, and limits keep jobs.
             priority = self._engine.slurm_priority(job)
+            if priority is None and self._jobs[job].phase is Phase.WAITING:
+                priority = _NOT_WEIGHED_YET if self._has_priorities else None
             if priority is not None:
                 reason = self._engine.slurm_reason(job) or fields["state_reason"]
                 fields |= {"priority": priority, "state_reason": reason}
@@ -412,8 +424,11 @@ class MockSlurm(MockScheduler[SlurmJob]):
         if "TimeLimit" in values:
             job.time_limit_min, job.kill_limit = limit_min, limit_min * MINUTE_S
         job.time_min_min = time_min_min
-        job.site_factor = int(values.get("SiteFactor", job.site_factor))
-        self._replan(job_id, job)
+        if values.keys() - {"SiteFactor"}:
+            self._replan(job_id, job)
+        if "SiteFactor" in values:
+            job.site_factor = int(values["SiteFactor"])
+            self._reprioritise(job_id, job)
 
     def _each(
         self, reply: Callable[[int, SlurmJob], dict[str, Any]], jobs: Iterable[int]

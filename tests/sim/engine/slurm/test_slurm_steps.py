@@ -130,3 +130,46 @@ def test_forward_runs_refuse_another_machine() -> None:
     snapshot = Snapshot.of(engine)
     with pytest.raises(InputError, match="the snapshot's machine is that of the site"):
         forward_runs(snapshot, Policy(backfill=Slurm(SlurmSite(Machine.flat(4)))), np.array([[60]]))
+
+
+def test_a_job_whose_site_factor_is_raised_is_the_first_that_slurm_looks_at() -> None:
+    """It asks for too much to be backfilled, and starts with the main loop that a change asks for.
+
+    `_slurm_rpc_update_job`, proc_req.c.
+    """
+    engine = Engine(4, Policy(backfill=Slurm(SlurmSite(Machine.flat(4)))))
+    engine.submit(0, 3, 3600, 3600)
+    head = engine.submit(0, 4, 600, 600)
+    later = [engine.submit(0, 1, 60, 7200) for _ in range(2)]
+    engine.advance(100)
+    assert [engine.job(job).state for job in later] == ["pending", "pending"]
+    engine.update(later[1], site_factor=1000)
+    assert [engine.slurm_priority(job) for job in later] == [1, 1000]
+    engine.advance(104)
+    assert [engine.job(job).state for job in (head, *later)] == ["pending", "pending", "running"]
+    assert 100 <= engine.started_at(later[1]) <= 103
+    with pytest.raises(InputError, match="nice, qos and site_factor are of jobs that wait"):
+        engine.update(later[1], site_factor=0)
+
+
+def test_a_site_factor_that_is_taken_back_leaves_the_order_as_it_was() -> None:
+    engine = Engine(4, Policy(backfill=Slurm(SlurmSite(Machine.flat(4)))))
+    jobs = [engine.submit(0, 4, 600, 600) for _ in range(4)]
+    engine.advance(100)
+    assert engine.queue().tolist() == jobs[1:]
+    for factor, order in ((500, [3, 1, 2]), (0, [1, 2, 3]), (-500, [1, 2, 3])):
+        engine.update(jobs[3], site_factor=factor)
+        engine.settle()
+        waiting = sorted(
+            engine.queue().tolist(), key=lambda job: (-(engine.slurm_priority(job) or 0), job)
+        )
+        assert waiting == [jobs[place] for place in order]
+    engine.finish()
+    assert [engine.started_at(job) for job in jobs] == sorted(map(engine.started_at, jobs))
+
+
+def test_a_site_factor_is_a_sites() -> None:
+    engine = Engine(4)
+    job = engine.submit(0, 4, 600, 600)
+    with pytest.raises(InputError, match="are for a site's Slurm"):
+        engine.update(job, site_factor=1)
