@@ -104,6 +104,18 @@ Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arriv
   return Table(start_time, {samples.count, columns}, owner);
 }
 
+nb::ndarray<nb::numpy, std::int8_t, nb::ndim<1>> first_pass_of(const Beginning& beginning) {
+  std::vector<StartedBy> started;
+  {
+    const nb::gil_scoped_release unlocked;
+    started = first_pass(beginning);
+  }
+  nb::capsule owner;
+  auto* values = owned_array<std::int8_t>(started.size(), owner);
+  for (std::size_t i = 0; i < started.size(); ++i) values[i] = static_cast<std::int8_t>(started[i]);
+  return {values, {started.size()}, owner};
+}
+
 // Jobs that have not started, in the order of their indices.
 nb::ndarray<nb::numpy, JobIndex, nb::ndim<1>> waiting_jobs_of(const Engine& engine) {
   std::vector<JobIndex> jobs = engine.submitted();
@@ -252,7 +264,8 @@ void register_forward(nb::module_& m) {
       .def("add_limit", &add_limit, nb::arg("jobs"), nb::arg("most_jobs").none(),
            nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
-           nb::arg("threads"));
+           nb::arg("threads"))
+      .def("first_pass", &first_pass_of);
 
   nb::class_<Arrivals>(m, "Arrivals")
       .def(nb::init<>())

@@ -213,15 +213,15 @@ Asked asked_of(const std::vector<std::size_t>& only, const std::vector<std::size
   return asked;
 }
 
-void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
-                std::size_t sample, Seconds* start_time) {
+// Takes an engine to the moment that runs begin with.
+void begin(Engine& engine, const Beginning& beginning, const Samples& samples,
+           const Prepared& prepared, std::size_t sample) {
   const std::vector<std::size_t>& order = prepared.order;
   const std::optional<Asked>& only = prepared.asked;
   const std::optional<NodeScheduling>& nodes = prepared.nodes;
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   const Seconds* actual_runtime = samples.actual_runtime + sample * jobs;
-  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   if (nodes) engine.use_nodes(*nodes);
   if (prepared.slurm) engine.use_slurm(*prepared.slurm);
   if (prepared.pbs) engine.use_pbs(*prepared.pbs);
@@ -258,6 +258,16 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
   if (beginning.plans || prepared.slurm || prepared.pbs || !beginning.pass_due) {
     engine.resume_queue(notes_by_index(beginning, order), beginning.pass_due);
   }
+}
+
+void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
+                std::size_t sample, Seconds* start_time) {
+  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
+  begin(engine, beginning, samples, prepared, sample);
+  const std::vector<std::size_t>& order = prepared.order;
+  const std::optional<Asked>& only = prepared.asked;
+  const std::size_t running = beginning.running.size();
+  const std::size_t jobs = running + beginning.pending.size();
   // A limit of the site may never let a job start.
   if (!engine.finish_awaited() && !prepared.slurm && !prepared.pbs) {
     throw std::logic_error("a forward run left jobs waiting for ever");
@@ -278,21 +288,40 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
   }
 }
 
+Prepared prepare(const Beginning& beginning, const std::optional<std::vector<std::size_t>>& only) {
+  Prepared made;
+  made.order = in_submission_order(beginning.pending);
+  if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
+  made.nodes = nodes_of(beginning, made.order);
+  if (auto pbs = pbs_of(beginning, made.order)) made.pbs.emplace(std::move(*pbs));
+  made.rules = rules_of(beginning, made.order);
+  prepare_slurm(beginning, made);
+  return made;
+}
+
 }  // namespace
+
+std::vector<StartedBy> first_pass(const Beginning& beginning) {
+  const std::size_t running = beginning.running.size();
+  // What runs goes on: who starts now does so beside it.
+  const std::vector<Seconds> for_ever(running + beginning.pending.size(), kNever);
+  const Samples samples{1, for_ever.data(), {}};
+  const Prepared prepared = prepare(beginning, std::nullopt);
+  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
+  begin(engine, beginning, samples, prepared, 0);
+  engine.settle();
+  std::vector<StartedBy> started(beginning.pending.size(), StartedBy::kNotStarted);
+  for (std::size_t at = 0; at < started.size(); ++at) {
+    const Job& job = engine.jobs()[running + at];
+    if (job.state == State::kRunning) started[prepared.order[at]] = job.started_by;
+  }
+  return started;
+}
 
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {
-  const Prepared prepared = [&] {
-    Prepared made;
-    made.order = in_submission_order(beginning.pending);
-    if (only) made.asked = asked_of(*only, made.order, beginning.running.size());
-    made.nodes = nodes_of(beginning, made.order);
-    if (auto pbs = pbs_of(beginning, made.order)) made.pbs.emplace(std::move(*pbs));
-    made.rules = rules_of(beginning, made.order);
-    prepare_slurm(beginning, made);
-    return made;
-  }();
+  const Prepared prepared = prepare(beginning, only);
   std::atomic<std::size_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;

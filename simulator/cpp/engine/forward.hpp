@@ -92,6 +92,9 @@ struct Samples {
   Arrivals arrivals;
 };
 
+// How each pending job starts in one pass at the moment itself, all that run going on beyond it.
+std::vector<StartedBy> first_pass(const Beginning& beginning);
+
 // Runs every sample until all pending jobs have started, or only until those at `only` have (each
 // named once), and writes a row of start times: running jobs first, or just of those, in their
 // order.

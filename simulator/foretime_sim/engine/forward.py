@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import psutil
-from foretime_estimators.arrays import Int64Array
+from foretime_estimators.arrays import Int8Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import LONGEST_S
 
@@ -67,6 +67,7 @@ __all__ = [
     "Snapshot",
     "ToldJob",
     "ToldPbsJob",
+    "first_pass",
     "forward_runs",
     "start_times_of",
 ]
@@ -231,6 +232,42 @@ def start_times_of(
     return starts[:, 0] if single else starts
 
 
+def first_pass(snapshot: Snapshot, policy: Policy) -> Int8Array:
+    """Say which pending jobs one scheduling pass starts at the moment of a snapshot.
+
+    Running jobs run on beyond it; they are expected to end when the policy says so.
+
+    Parameters
+    ----------
+    snapshot, policy
+        As for `forward_runs`. A policy under which a pass does not start jobs at once, Slurm's,
+        starts none.
+
+    Returns
+    -------
+    Int8Array
+        A `foretime_sim.engine.schedule.StartedBy` for each pending job, shape (pending,).
+
+    Raises
+    ------
+    InputError
+        As `forward_runs`.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy, Snapshot
+    >>> from foretime_sim.engine.forward import first_pass
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> engine = Engine(8, Policy())
+    >>> for processors, requested in ((6, 600), (8, 600), (2, 900), (2, 300)):
+    ...     job = engine.submit(0, processors, actual_runtime=300, requested_time=requested)
+    >>> first_pass(Snapshot.of(engine), Policy()).tolist()
+    [1, 0, 0, 3]
+    """
+    beginning, _ = _with_nodes(snapshot, policy, None)
+    return beginning.first_pass()
+
+
 def _run(
     snapshot: Snapshot,
     policy: Policy,
@@ -239,30 +276,17 @@ def _run(
     arrivals: SampledArrivals | None,
     threads: int | None,
 ) -> Int64Array:
-    if has_python(policy):
-        raise InputError(
-            f"forward runs ask no policy in Python ({policy.order}, {policy.backfill}): take a"
-            " built-in one, or run each sample in foretime_sim.engine.stepwise.Engine"
-        )
     runtimes = _checked_runtimes(snapshot, actual_runtime)
     if threads is None:
         threads = usable_cores()
     elif threads < 1:
         raise InputError(f"threads is {threads}: give 1 or more, or None for one a core")
-    beginning = _beginning(snapshot, policy)
-    site = policy.backfill.site if isinstance(policy.backfill, Slurm | Pbs) else None
-    if site is not None and snapshot.machine != site.machine:
-        raise InputError(
-            f"under {policy.backfill} the snapshot's machine is that of the site: give it"
-            " machine=site.machine"
-        )
-    names = PbsNames(site) if isinstance(site, PbsSite) else None
-    if snapshot.machine is not None:
-        if arrivals is not None and arrivals.requests is None:
-            arrivals = _placed(snapshot, snapshot.machine, arrivals)
-        asked = None if arrivals is None else arrivals.requests
-        coarse = isinstance(policy.backfill, Slurm) and policy.backfill.coarse
-        give_nodes(beginning, snapshot, asked, site, names, coarse=coarse)
+    if snapshot.machine is not None and arrivals is not None and arrivals.requests is None:
+        arrivals = _placed(snapshot, snapshot.machine, arrivals)
+    beginning, names = _with_nodes(
+        snapshot, policy, None if arrivals is None else arrivals.requests
+    )
+    site = _site_of(policy)
     coming = _core.Arrivals()
     if arrivals is not None:
         coming, order = _arrivals(snapshot, policy, arrivals, len(runtimes))
@@ -276,6 +300,33 @@ def _run(
                 own_pbs_arrivals(coming, names, told_of(ToldPbsJob, arrivals.owners), owner)
     starts: Int64Array = np.minimum(beginning.run(runtimes, coming, only, threads), NEVER)
     return starts
+
+
+def _site_of(policy: Policy) -> SlurmSite | PbsSite | None:
+    return policy.backfill.site if isinstance(policy.backfill, Slurm | Pbs) else None
+
+
+def _with_nodes(
+    snapshot: Snapshot, policy: Policy, arriving: NodeRequests | None
+) -> tuple[_core.Beginning, PbsNames | None]:
+    """Give the core a snapshot with its machine; the codes of names, too, if a PBS has some."""
+    if has_python(policy):
+        raise InputError(
+            f"forward runs ask no policy in Python ({policy.order}, {policy.backfill}): take a"
+            " built-in one, or run each sample in foretime_sim.engine.stepwise.Engine"
+        )
+    beginning = _beginning(snapshot, policy)
+    site = _site_of(policy)
+    if site is not None and snapshot.machine != site.machine:
+        raise InputError(
+            f"under {policy.backfill} the snapshot's machine is that of the site: give it"
+            " machine=site.machine"
+        )
+    names = PbsNames(site) if isinstance(site, PbsSite) else None
+    if snapshot.machine is not None:
+        coarse = isinstance(policy.backfill, Slurm) and policy.backfill.coarse
+        give_nodes(beginning, snapshot, arriving, site, names, coarse=coarse)
+    return beginning, names
 
 
 def usable_cores() -> int:
