@@ -23,6 +23,8 @@ logger = logging.getLogger("foretime")
 
 _VERSION = 1
 _SAVED_EVERY_S = 3600
+# What is learned grows, and to save it takes ever longer: in a replay an hour is over in no time.
+_MOST_SAVING = 0.01
 
 
 class Model(Listener, Protocol):
@@ -68,6 +70,7 @@ class EventFeed:
         self._to_tell: Iterator[Event] = iter(())
         self._begun = False
         self._saved_at = 0
+        self._next_save = 0.0  # by the monotonic clock
         self._must_begin_anew = False
 
     @property
@@ -102,7 +105,8 @@ class EventFeed:
         except StateError:
             self._begun = self._is_up_to_date = False
             raise
-        if self._is_up_to_date and not 0 <= look.taken_at - self._saved_at < _SAVED_EVERY_S:
+        is_due = not 0 <= look.taken_at - self._saved_at < _SAVED_EVERY_S
+        if self._is_up_to_date and is_due and time.monotonic() >= self._next_save:
             self.save(look.taken_at)
 
     def _tell(self, until: float) -> bool:
@@ -155,7 +159,7 @@ class EventFeed:
         """Save what the model knows, if it is up to date; what fails is logged."""
         if not self.caught_up:
             return
-        self._saved_at = now
+        self._saved_at, began = now, time.monotonic()
         try:
             state = {
                 "version": _VERSION,
@@ -166,3 +170,5 @@ class EventFeed:
             self._states.save(self._name, now, state, lambda: not self._must_begin_anew)
         except StateError as error:
             logger.warning("%s is not saved: %s", self._name, error)
+        ended = time.monotonic()
+        self._next_save = ended + (ended - began) / _MOST_SAVING
