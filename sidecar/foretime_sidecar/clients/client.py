@@ -48,6 +48,10 @@ class SchedulerConfiguration:
         ``PrioritySiteFactorPlugin``, "" if none is set.
     qos_weight
         ``PriorityWeightQOS``.
+    priority_flags
+        ``PriorityFlags``, upper case; empty if none.
+    preempt_type
+        ``PreemptType``, such as "preempt/none"; "" if not told.
     federation
         The federation that the cluster is a member of, "" if none.
     private_data
@@ -66,6 +70,8 @@ class SchedulerConfiguration:
     priority_type: str = ""
     site_factor_plugin: str = ""
     qos_weight: int = 0
+    priority_flags: frozenset[str] = frozenset()
+    preempt_type: str = ""
     federation: str = ""
     private_data: frozenset[str] = frozenset()
     digest: str = field(default="", compare=False)

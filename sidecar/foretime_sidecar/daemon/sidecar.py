@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.errors import SchedulerError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import DAY_S
@@ -317,10 +318,12 @@ class Sidecar:
         """Tell the estimator what has happened, and go by it as far as that can be done."""
         with self.lock:
             learner = self.learner
-        if self.estimating is None or learner.learned is None:
+        if self.estimating is None:
             return
         look = self.snapshot or Look(now, Queue(0, ()))
         usable = self.estimating.follow(look, learner.learned, self._estimating_s)
+        if learner.learned is None:
+            return
         with self.lock:
             if learner.go_by_estimator(usable=usable):
                 self._next_publication = now
@@ -355,6 +358,9 @@ class Sidecar:
         if self.noted_bounds is not None and self.forecasting is None:
             self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
         self.scheduler.arrange(seen, configuration, self._scheduled_time_of)
+        if self.scheduler.starts is not None:
+            _, why_not = self.oversight.allowed(Mode.ENFORCE, "")
+            self.scheduler.starts.arrange(seen, configuration, self._expected, exclusions, why_not)
         return seen
 
     def _mend(
@@ -378,7 +384,7 @@ class Sidecar:
     @property
     def order_refused(self) -> str:
         """Why the queue is not put in order though the settings say so; "" if it is."""
-        ordering = self.scheduler.ordering
+        ordering = self.scheduler.ordering or self.scheduler.starts
         return "" if ordering is None else ordering.refused
 
     @property
@@ -420,7 +426,8 @@ class Sidecar:
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...], str]:
         """Read the nodes and their reservations, for forecasts; without them a pool is assumed."""
-        if self.forecasting is None and self.switched_order is None:
+        wanted = (self.forecasting, self.switched_order, self.scheduler.starts)
+        if all(each is None for each in wanted):
             return None, (), ""
         try:
             return self.client.cluster(), tuple(self.client.reservations()), ""
@@ -450,6 +457,18 @@ class Sidecar:
 
     def _scheduled_time_of(self, job: QueuedJob) -> int:
         return self._scheduled_time(as_submitted(job))
+
+    def _expected(self, job: JobRequest, now: int) -> RolePrediction | None:
+        """Give how long a job is expected to run, by what it is for; ``None`` if that is unknown.
+
+        By the scheme's estimator, or t_sched under the others.
+        """
+        if self.estimating is None:
+            time = self._scheduled_time(job)
+            return RolePrediction(time, time, job.requested_time)
+        if self.estimating.why_not:
+            return None
+        return self.estimating.predict_roles(job, now)
 
     def _scheduled_time(self, job: JobRequest) -> int:
         with self.lock:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import DAY_S
@@ -34,8 +35,12 @@ _ASKED_AGAIN = 100
 def learned_scheme_of(
     settings: Settings, store: Store, lock: threading.RLock
 ) -> LearnedScheme | None:
-    """Give the estimator of the scheme ``learned``; ``None`` if the settings name another."""
-    return LearnedScheme(settings, store, lock) if settings.accuracy.scheme == "learned" else None
+    """Give the estimator of the scheme ``learned``; ``None`` if nobody goes by it.
+
+    Who starts jobs at once goes by it under any scheme.
+    """
+    wanted = settings.accuracy.scheme == "learned" or settings.queue_order.starts_now
+    return LearnedScheme(settings, store, lock) if wanted else None
 
 
 class LearnedScheme:
@@ -77,7 +82,7 @@ class LearnedScheme:
             return f"it fails again and again: {self.estimator.last_failure}"
         return ""
 
-    def follow(self, look: Look, rows: LearnedRows, most_s: float) -> bool:
+    def follow(self, look: Look, rows: LearnedRows | None, most_s: float) -> bool:
         """Learn what has happened, and have the estimator vote; say whether it can be gone by.
 
         Parameters
@@ -85,7 +90,7 @@ class LearnedScheme:
         look
             The latest.
         rows
-            Of the sidecar's learner.
+            Of the sidecar's learner; ``None`` where the table is another scheme's.
         most_s
             About how long each of both may take, seconds.
         """
@@ -93,7 +98,7 @@ class LearnedScheme:
             self._feed.follow(look, most_s)
         except StateError as error:
             logger.error("the scheme learned: %s", error)  # noqa: TRY400 - no mistake of ours
-        if self._feed.caught_up:
+        if self._feed.caught_up and rows is not None:
             with self._lock:
                 votes = rows.to_ask(_ASKED_AGAIN)
             if not self.estimator.in_order:
@@ -122,6 +127,10 @@ class LearnedScheme:
     def predict(self, job: JobRequest, now: int) -> int | None:
         """Give the scheduled time of a job, seconds, as of ``now``; ``None`` if it has none."""
         return self.estimator.predict(job, now)
+
+    def predict_roles(self, job: JobRequest, now: int) -> RolePrediction | None:
+        """Give a job's time for each use of it, seconds, as of ``now``; ``None`` if it has none."""
+        return self.estimator.predict_roles(job, now)
 
     def estimates(self, learner: Learner, now: int) -> Callable[[QueuedJob], int | None] | None:
         """Give what says what pending jobs are to be planned with; ``None`` if nothing is refined.

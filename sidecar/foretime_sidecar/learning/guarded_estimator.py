@@ -8,7 +8,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
-from foretime_estimators.estimators.estimator import RuntimeEstimator, StartObserver
+from foretime_estimators.estimators.estimator import (
+    RoleEstimator,
+    RolePrediction,
+    RuntimeEstimator,
+    StartObserver,
+)
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
@@ -94,6 +99,21 @@ class HeldEstimator:
         """
         # By another name, so that nobody learns from what was known later than at its submission.
         return self._predict(replace(job, job_id=_NOBODY), now)
+
+    def predict_roles(self, job: JobRequest, now: int) -> RolePrediction | None:
+        """Give what it predicts for each use of a time; otherwise as `predict`."""
+        estimator = self._estimator
+        if not isinstance(estimator, RoleEstimator):
+            time = self.predict(job, now)
+            return None if time is None else RolePrediction(time, time, time)
+
+        def predicted() -> RolePrediction:
+            found = estimator.predict_roles(replace(job, job_id=_NOBODY), now)
+            if not all(type(time) is int and 1 <= time <= job.requested_time for time in found):
+                raise ValueError(f"{found!r} are no numbers of seconds from 1 to t_req")
+            return found
+
+        return self._guarded("predict", predicted, job)
 
     def _predict(self, job: JobRequest, now: int) -> int | None:
         def predicted() -> int:

@@ -2,5 +2,5 @@
 
 Knows no forecast and no web server.
 
-Public names: `QueueOrdering`, `SwitchedOrder`.
+Public names: `QueueOrdering`, `StartNow`, `SwitchedOrder`.
 """

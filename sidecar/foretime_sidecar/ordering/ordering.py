@@ -12,19 +12,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
-from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
 
 from foretime_sidecar.clients.client import (
-    JobChange,
     QueuedJob,
-    QueueState,
     SchedulerClient,
     SchedulerConfiguration,
 )
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
-from foretime_sidecar.ordering.queue_order import contenders, name_of, qos_tier, site_factors
+from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
+from foretime_sidecar.ordering.queue_order import contenders, qos_tier, site_factors
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
@@ -81,11 +79,9 @@ class QueueOrdering:
         self._promises = promises
         self._settings = settings
         self._client = client
-        self._store = store
-        self._lock = lock
+        self._own = OwnSiteFactors(client, store, lock)
         self.refused = ""
         self.going_first = 0
-        self._has_none = False  # for sure; the store may tell of a time before this start
 
     def arrange(
         self,
@@ -114,7 +110,7 @@ class QueueOrdering:
         jobs, now = look.queue.jobs, look.taken_at
         if self._settings.order == "none":
             return self.give_back(jobs)
-        ours = self._ours()
+        ours = self._own.all()
         factors: Mapping[str, int] = {}
         highest, refused = self._bound(configuration)
         if not refused:
@@ -140,47 +136,13 @@ class QueueOrdering:
         self.going_first = sum(each.goes_first for each in known)
         in_order = [each.job_id for each in known]
         changes = site_factors(in_order, factors, highest)
-        self._send(changes)
-        if gone := ours.keys() - _names(jobs):
-            with self._lock:
-                self._store.forget_site_factors(gone)
+        self._own.send(changes)
+        self._own.forget_gone(ours, jobs)
         return len(changes)
 
     def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
-        """Take away every site factor of ours, and give how many jobs still had one.
-
-        Parameters
-        ----------
-        jobs
-            The queue as it is; ``None`` asks for it if there is anything to give back.
-
-        Raises
-        ------
-        SchedulerError
-            If the scheduler did not answer, or refused a change; it is tried again the next time.
-        """
-        if self._has_none:
-            return 0
-        ours = self._ours()
-        if not ours:
-            self._has_none = True
-            return 0
-        names = _names(self._client.queue().jobs if jobs is None else jobs)
-        factors = self._client.site_factors()
-        # One that Slurm does not weigh now (held since, say) has what we last gave it.
-        mine = [
-            job_id
-            for job_id in sorted(ours.keys() & names)
-            if factors.get(job_id, _LAST) in ours[job_id] | {_LAST}
-        ]
-        changes = [JobChange(job_id, site_factor=0) for job_id in mine]
-        if changes:
-            logger.warning("the queue's own order is given back: %d jobs", len(changes))
-            self._client.update(changes)
-        with self._lock:
-            self._store.forget_site_factors(ours)
-        self._has_none = True
-        return len(changes)
+        """Take away every site factor of ours; see `OwnSiteFactors.give_back`."""
+        return self._own.give_back(jobs)
 
     def _goes_first(self, now: int) -> Callable[[QueuedJob], bool]:
         """Say who goes before the others, so that no order starves anybody."""
@@ -199,24 +161,11 @@ class QueueOrdering:
 
         return goes_first
 
-    def _ours(self) -> dict[str, frozenset[int]]:
-        with self._lock:
-            return self._store.site_factors()
-
     def _bound(self, configuration: SchedulerConfiguration) -> tuple[int, str]:
         """Give the highest factor, and why there can be none."""
-        if configuration.priority_type != "priority/multifactor":
-            return 0, (
-                f"PriorityType is {configuration.priority_type or 'unknown'}; site factors count "
-                "with priority/multifactor alone"
-            )
-        if configuration.site_factor_plugin:
-            return 0, (
-                f"PrioritySiteFactorPlugin = {configuration.site_factor_plugin} sets the site "
-                'factors; take it out, or set queue_order.order = "none"'
-            )
-        if configuration.federation:
-            return 0, f"the cluster is in the federation {configuration.federation}"
+        unsuitable = why_no_site_factors(configuration)
+        if unsuitable:
+            return 0, unsuitable
         highest = self._settings.highest_site_factor
         tier = None
         if configuration.qos_weight:  # else there may be no slurmdbd to ask
@@ -230,25 +179,6 @@ class QueueOrdering:
             )
         return highest, ""
 
-    def _send(self, factors: Mapping[str, int]) -> None:
-        if not factors:
-            return
-        self._has_none = False
-        with self._lock:
-            self._store.note_site_factors(factors)
-        changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]
-        try:
-            self._client.update(changes)
-        except SchedulerError as error:
-            # Jobs start and end while we look, and the others are done; but not if none is.
-            seen = self._client.site_factors()
-            if not any(seen.get(job_id) == factor for job_id, factor in factors.items()):
-                raise
-            logger.info("some site factors were refused: %s", error)
-        else:
-            with self._lock:
-                self._store.settle_site_factors(factors)
-
 
 def ordering_of(
     settings: Settings,
@@ -259,8 +189,8 @@ def ordering_of(
     bounds: NotedBounds | None,
     *,
     unhurried: bool,
-) -> QueueOrdering | None:
-    """Give what orders the queue as the settings say; ``None`` if their client can't.
+) -> QueueOrdering:
+    """Give what orders the queue as the settings say.
 
     Parameters
     ----------
@@ -273,8 +203,6 @@ def ordering_of(
     unhurried
         Whether choosing the order may take as long as it takes.
     """
-    if settings.scheduler.client != "commands":
-        return None
     chosen, switched = settings.queue_order, None
     if chosen.switches:
         switched = SwitchedOrder(
@@ -288,13 +216,7 @@ def ordering_of(
     return QueueOrdering(chosen, client, store, lock, switched, promises)
 
 
-_LAST = -(2**31)  # no site factor that can be set: stands for one that does not show
 _LEAST_LEVELS = 100  # with fewer an order is none
-
-
-def _names(jobs: Sequence[QueuedJob]) -> set[str]:
-    """Give the names, as site factors go by, of what is still pending."""
-    return {name_of(job) for job in jobs if job.state is QueueState.PENDING}
 
 
 def _foreign(factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> str:

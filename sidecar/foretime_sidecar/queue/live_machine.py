@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.node_snapshot import HeldNodes
@@ -75,6 +76,22 @@ class LiveMachine:
         InputError
             If no node of a partition that is up takes jobs.
         """
+        reserved = tuple(each for each in reservations if each.nodes and each.end_time > now)
+        lists = {each.nodes for each in reserved if each.nodes is not None}
+        for job in jobs:
+            if job.asked is not None:
+                lists |= {job.asked.required, job.asked.excluded} - {frozenset()}
+        return cls._with_lists(cluster, tuple(sorted(lists, key=sorted)), reserved)
+
+    # From one look to the next it is mostly the same.
+    @classmethod
+    @lru_cache(maxsize=2)
+    def _with_lists(
+        cls,
+        cluster: Cluster,
+        named: tuple[frozenset[str], ...],
+        reserved: tuple[Reservation, ...],
+    ) -> LiveMachine:
         up: list[ClusterPartition] = []
         unmodelled: dict[str, str] = {}
         for part in cluster.partitions:
@@ -85,12 +102,6 @@ class LiveMachine:
             else:
                 if part.is_up:
                     up.append(part)
-        reserved = [each for each in reservations if each.nodes and each.end_time > now]
-        lists = {each.nodes for each in reserved if each.nodes is not None}
-        for job in jobs:
-            if job.asked is not None:
-                lists |= {job.asked.required, job.asked.excluded} - {frozenset()}
-        named = sorted(lists, key=sorted)
         alike = alike_nodes(cluster.nodes, up, named)
         if not alike:
             raise InputError("no node of a partition that is up takes jobs now")

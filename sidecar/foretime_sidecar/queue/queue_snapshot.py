@@ -102,6 +102,7 @@ def snapshot_of(
     reservations: Sequence[Reservation] = (),
     knows_limits: bool = False,
     of_pbs: bool = False,
+    tells: bool = True,
 ) -> QueueSnapshot:
     """Take a queue as the beginning of forward runs.
 
@@ -122,6 +123,8 @@ def snapshot_of(
         Whether jobs that a limit keeps waiting are taken along, for who knows the limits.
     of_pbs
         Whether the scheduler is PBS, which tells other things of jobs.
+    tells
+        Whether the snapshot says whose its jobs are, for a site's own rules.
     """
     live = None
     if machine is not None:
@@ -155,7 +158,7 @@ def snapshot_of(
         () if live is None else live.reservations,
         machine=None if live is None else live.machine,
         limits=columns.array_limits(),
-        told=_told(live, (*running, *each_task), of_pbs=of_pbs),
+        told=_told(live, (*running, *each_task), of_pbs=of_pbs) if tells else None,
         away=queue.away,
     )
     submitted = {id(job): as_submitted(job) for job in (*running, *pending_jobs)}

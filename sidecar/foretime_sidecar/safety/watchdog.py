@@ -2,21 +2,23 @@
 
 It shares nothing with the daemon but the settings, the scheduler's commands and a sign of life
 (`foretime_sidecar.safety.heartbeat`): it opens no socket, and does without what the store tells of
-refined time_min if that can't be read.
+refined time_min and of site factors if that can't be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import StateError
 
-from foretime_sidecar.clients.client import SchedulerClient
+from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState, SchedulerClient
 from foretime_sidecar.safety.heartbeat import heartbeat_path, promised_pause_s, silent_for_s
 from foretime_sidecar.safety.limit_repairs import Repair, changes_of, lowered_limits, undone
 from foretime_sidecar.safety.refinements import refined_in
 from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.store.site_factors import site_factors_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,15 @@ class WatchdogResult:
         Whether a table stood, and was taken away.
     repairs
         The changes made.
+    site_factors
+        Pending jobs whose site factor was the daemon's, and was taken away.
     """
 
     alive: bool
     silent_s: float | None
     withdrew_table: bool = False
     repairs: tuple[Repair, ...] = ()
+    site_factors: int = 0
 
 
 def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogResult:
@@ -51,7 +56,8 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
 
     Later all is done that can be without it. The table is withdrawn first, so that the hook plans
     no more jobs; then time_min of pending jobs and lowered limits are given back as the jobs' notes
-    say. The daemon writes a new table as soon as it lives again.
+    say, and site factors that the daemon has set are taken away. The daemon writes a new table as
+    soon as it lives again.
 
     Raises
     ------
@@ -81,11 +87,32 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
         repairs += undone(jobs, "as the daemon is silent")
     elif not soft_limit:
         repairs += undone(jobs, "as the soft limit is lost", limits=False)
-    if repairs:
-        client.update(changes_of(repairs))
+    raised = [] if alive else _site_factors(settings, client, jobs)
+    if repairs or raised:
+        client.update([*changes_of(repairs), *raised])
     if failure is not None:
         raise failure
-    return WatchdogResult(alive, silent_s, withdrew, tuple(repairs))
+    return WatchdogResult(alive, silent_s, withdrew, tuple(repairs), len(raised))
+
+
+def _site_factors(
+    settings: Settings, client: SchedulerClient, jobs: Sequence[QueuedJob]
+) -> list[JobChange]:
+    """Give the changes that take away site factors of the daemon's from pending jobs."""
+    try:
+        ours = site_factors_in(Path(settings.store.path))
+    except StateError:
+        return []
+    pending = [job for job in jobs if job.state is QueueState.PENDING]
+    names = {job.request.job_id for job in pending} | {job.request.array_id for job in pending}
+    if ours.keys().isdisjoint(names):
+        return []
+    seen = client.site_factors()
+    return [
+        JobChange(name, site_factor=0)
+        for name in sorted(ours.keys() & names)
+        if name not in seen or seen[name] in ours[name] - {0}
+    ]
 
 
 def _withdraw(path: Path) -> bool:

@@ -42,6 +42,7 @@ class PbsStrategy:
     correction = Correction.PBS
     users_set_time_min = False
     ordering = None
+    starts = None
 
     def __init__(self, client: SchedulerClient, store: Store, lock: threading.RLock) -> None:
         self._store = store

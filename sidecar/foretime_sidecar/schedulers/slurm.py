@@ -17,7 +17,8 @@ from foretime_sidecar.clients.slurm.rest import SlurmRest
 from foretime_sidecar.clients.slurm.rest_connection import RestConnection
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
 from foretime_sidecar.learning.exclusions import Exclusions
-from foretime_sidecar.ordering.ordering import ordering_of
+from foretime_sidecar.ordering.ordering import QueueOrdering, ordering_of
+from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, refinements_of
 from foretime_sidecar.safety.slurm_limits import SlurmLimits
@@ -49,6 +50,10 @@ class SlurmStrategy:
     ----------
     guard
         The starvation guard; ``None`` if the settings want none.
+    ordering
+        What puts the queue in order; ``None`` if its client can't, or jobs are started now.
+    starts
+        What starts jobs now; ``None`` if the settings do not say so, or its client can't.
     """
 
     correction = Correction.SLURM
@@ -69,9 +74,17 @@ class SlurmStrategy:
         self._refinements = refinements_of(settings, store, lock)
         bound_s = self._guard_s = settings.hook.starvation_guard_s
         self.guard = StarvationGuard(bound_s) if bound_s else None
-        self.ordering = ordering_of(
-            settings, client, store, lock, runtimes, bounds, unhurried=unhurried
-        )
+        self.ordering: QueueOrdering | None = None
+        self.starts: StartNow | None = None
+        if settings.scheduler.client != "commands":
+            return  # the others can't set site factors
+        if settings.queue_order.starts_now:
+            head_delay_s = settings.queue_order.head_delay_s
+            self.starts = StartNow(settings.hook, head_delay_s, client, store, lock)
+        else:
+            self.ordering = ordering_of(
+                settings, client, store, lock, runtimes, bounds, unhurried=unhurried
+            )
 
     def watch(self, look: Look) -> None:
         """Watch the head jobs, if the settings say so."""
@@ -124,8 +137,9 @@ class SlurmStrategy:
 
     def give_back(self) -> None:
         """Take away every site factor of ours."""
-        if self.ordering is not None:
-            self.ordering.give_back()
+        for factors in (self.ordering, self.starts):
+            if factors is not None:
+                factors.give_back()
 
 
 def slurm_client(scheduler: SchedulerSettings, request_time: RequestTime) -> SchedulerClient:

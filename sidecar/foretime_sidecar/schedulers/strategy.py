@@ -10,6 +10,7 @@ from foretime_sim.policies.policy import Correction
 from foretime_sidecar.clients.client import QueuedJob, SchedulerConfiguration
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.ordering import QueueOrdering
+from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.refinements import Refined
 from foretime_sidecar.table.table import Mode
@@ -32,6 +33,10 @@ class SchedulerStrategy(Protocol):
     @property
     def ordering(self) -> QueueOrdering | None:
         """What puts the queue in order; ``None`` where that can't be done."""
+
+    @property
+    def starts(self) -> StartNow | None:
+        """What starts jobs now; ``None`` where nothing does."""
 
     def watch(self, look: Look) -> None:
         """Watch for jobs that wait too long."""

@@ -11,17 +11,20 @@ from pydantic import Field, ValidationInfo, field_validator
 from foretime_sidecar.settings.settings_section import Names, Section, refused_as_value
 
 DYNP = "dynp"
+START_NOW = "start-now"
 
 
 class QueueOrderSettings(Section):
     """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
 
-    order: Literal["none", OrderName, "dynp"] = Field(
+    order: Literal["none", "start-now", OrderName, "dynp"] = Field(
         default="none",
         description=(
-            "none: jobs keep Slurm's order, and what was changed is given back; else first come, "
-            "first served, the smallest or largest scheduled time first, the largest expansion "
-            "factor, or WFP; dynp: whichever suits the queue best now (docs/slurm_clients.md). "
+            "none: jobs keep Slurm's order, and what was changed is given back; start-now: they "
+            "keep it, but one that should start at once, before others that have to wait anyway, "
+            "is raised to the top until it has (docs/start_now.md); else first come, first served, "
+            "the smallest or largest scheduled time first, the largest expansion factor, or WFP; "
+            "dynp: whichever suits the queue best now (docs/slurm_clients.md). "
             "Needs priority/multifactor; let forecast.order be the same, with dynp priority."
         ),
     )
@@ -55,6 +58,15 @@ class QueueOrderSettings(Section):
         default=6 * 3600,
         ge=0,
         description="How long before that bound a job goes before the others.",
+    )
+    head_delay_s: int = Field(
+        default=3600,
+        ge=1,
+        description=(
+            "start-now: how much later than first planned the first job that has to wait may start "
+            "before nobody goes before it but who fits by the time asked for; up to then ever less "
+            "is given on expected runtimes."
+        ),
     )
     orders: Names = Field(
         default=["fcfs", "sjf", "ljf"],
@@ -140,6 +152,11 @@ class QueueOrderSettings(Section):
         return refused_as_value(
             value, lambda horizon: PolicySwitching(first_starts=first, horizon_s=horizon or None)
         )
+
+    @property
+    def starts_now(self) -> bool:
+        """Whether jobs are raised to start at once."""
+        return self.order == START_NOW
 
     @property
     def switches(self) -> bool:

@@ -14,11 +14,14 @@ from foretime_sidecar.ordering.order_words import ORDERS, said_value, why_chosen
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
+from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.site import SlurmSite
 from typer.testing import CliRunner
 
 from tests.support.slurm.mock_site import MockSite
@@ -79,6 +82,8 @@ def test_the_api_tells_which_order_since_when_and_why(site: MockSite) -> None:
         "switches_of_a_day": 1,
         "refused": None,
         "going_first": 0,
+        "raised": None,
+        "missed": None,
     }
     assert last["tried_at"] == NOW
     assert last["quality"] == "artww"
@@ -152,3 +157,27 @@ def test_a_choice_is_told_in_words_with_both_values() -> None:
     assert both == (
         "the sum of art+wait of the 1,200 jobs that wait was 1.50 as planned in it, 2.00 in LJF"
     )
+
+
+def test_of_jobs_that_are_started_at_once_it_is_told_how_many(tmp_path: Path) -> None:
+    machine = Machine.flat(16)
+    slurm = MockSlurm(
+        SlurmSetup(16, machine=machine),
+        Policy(backfill=Slurm(SlurmSite(machine))),
+        None,
+        NOW - HOUR,
+    )
+    for processors, hours in ((12, 5), (16, 1), (4, 2)):
+        slurm.submit(submission(processors, hours * HOUR))
+    slurm.advance(NOW)
+    with MockSite(tmp_path, slurm, queue_order={"order": "start-now"}) as site:
+        answer = _asked(site, "/v1/queue-order").json()
+        assert (answer["set"], answer["order"], answer["refused"]) == ("start-now", None, None)
+        assert (answer["raised"], answer["missed"]) == (0, 0)
+        status = CliRunner().invoke(app, ["status", "--settings", str(site.settings_path)])
+        (line,) = [line for line in status.output.splitlines() if line.startswith("order")]
+        assert line.endswith(
+            "Slurm's own; jobs raised to start at once since the daemon began: 0, not started by "
+            "the next look: 0"
+        )
+        assert "Order of the queue" not in _asked(site, "/", USER).text

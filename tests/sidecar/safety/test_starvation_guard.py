@@ -7,7 +7,8 @@ from typing import Any
 
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.safety.starvation_guard import StarvationGuard, start_on_requests
+from foretime_sidecar.queue.start_on_requests import start_on_requests
+from foretime_sidecar.safety.starvation_guard import StarvationGuard
 
 NOW = 1_000_000
 BOUND = 600

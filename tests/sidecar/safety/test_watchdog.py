@@ -17,6 +17,7 @@ from foretime_sidecar.safety.limit_repairs import changes_of
 from foretime_sidecar.safety.watchdog import WatchdogResult, watch
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import parse_settings
+from foretime_sidecar.store.store import Store
 from foretime_sim.mocks.slurm.hook import Fields, HookReply
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
@@ -234,3 +235,22 @@ def test_no_lowered_job_ends_before_it_comes() -> None:
             "[scheduler]\npoll_interval_s = 900\nlongest_poll_interval_s = 900\n"
             "[table]\nwatchdog_after_s = 1800\n" + text.format(1019)
         )
+
+
+def test_site_factors_of_a_silent_daemon_are_taken_away(tmp_path: Path) -> None:
+    """What somebody has set since stays, and a store that can't be read stops nothing."""
+    cluster = Cluster(tmp_path)
+    cluster.settings = Settings.model_validate(
+        {"table": {"path": str(cluster.table)}, "store": {"path": str(tmp_path / "store")}}
+    )
+    beat(cluster.alive)
+    store = Store(tmp_path / "store")
+    store.note_site_factors({"2": 1001, "3": 1002, "9": 5})
+    store.close()
+    cluster.slurm.run(["scontrol"], "update JobId=2 SiteFactor=1001\nupdate JobId=3 SiteFactor=7\n")
+    assert cluster.watch(60).site_factors == 0, "the daemon may still live"
+    assert cluster.watch(AFTER_S + 1).site_factors == 1
+    assert dict(SlurmCommands(cluster.slurm.run).site_factors()) == {"2": 0, "3": 7}
+    assert cluster.watch(AFTER_S + 1).site_factors == 0
+    (tmp_path / "store").write_bytes(b"noise")
+    assert cluster.watch(AFTER_S + 1).site_factors == 0

@@ -161,6 +161,11 @@ def _order(answer: dict[str, Any]) -> str:
         return str(answer["queue_order_error"])
     if order["refused"] is not None:
         return f"as Slurm has it: {order['refused']}"
+    if order["raised"] is not None:
+        return (
+            f"Slurm's own; jobs raised to start at once since the daemon began: "
+            f"{order['raised']:,}, not started by the next look: {order['missed']:,}"
+        )
     if order["order"] is None:
         return f"{order['set']}: the queue has not been looked at yet"
     said = ORDERS[order["order"]]

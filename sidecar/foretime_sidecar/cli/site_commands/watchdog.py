@@ -56,6 +56,7 @@ def _as_json(result: WatchdogResult) -> dict[str, object]:
             }
             for repair in result.repairs
         ],
+        "site_factors": result.site_factors,
     }
 
 
@@ -69,6 +70,10 @@ def _as_text(result: WatchdogResult) -> str:
         f"{cleared} lost the time_min of Foretime's",
         f"{counted(limits, 'job')} got the limit back that the user asked for",
     ]
+    if result.site_factors:
+        done.append(
+            f"{counted(result.site_factors, 'pending job')} lost the site factor of Foretime's"
+        )
     if result.alive:
         return f"The daemon is alive: {silent}." + (
             f" Not left to its next look: {'; '.join(done)}." if result.repairs else ""

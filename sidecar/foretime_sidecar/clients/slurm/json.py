@@ -371,6 +371,8 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
         priority_type=values.get("PriorityType", ""),
         site_factor_plugin=values.get("PrioritySiteFactorPlugin", ""),
         qos_weight=int(weight) if (weight := values.get("PriorityWeightQOS", "")).isdigit() else 0,
+        priority_flags=frozenset(values.get("PriorityFlags", "").upper().split(",")) - {""},
+        preempt_type=values.get("PreemptType", "").lower(),
         federation=federation,
         private_data=frozenset(values.get("PrivateData", "none").lower().split(",")) - {"none", ""},
         digest=configuration_digest(values),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from foretime_estimators.jobs.errors import InputError, SchedulerError
@@ -28,6 +29,7 @@ _NO_NEW_JOBS = {
 _GPU = re.compile(r"(?:gres[:/])?gpu(?::([^:=(,\s]+))??(?:[:=](\d+))?(?:\(.*?\))?", re.ASCII)
 
 
+@lru_cache(maxsize=1)
 def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
     """Read ``scontrol show node``, ``show partition`` (both ``--oneliner``) and ``show config``.
 

@@ -52,9 +52,10 @@ def queue_order_answer(desk: ForecastDesk, caller: Caller) -> dict[str, Any]:
     """Answer which order the queue is kept in; figures for those who may know them alone."""
     sidecar = desk.sidecar
     settings, switched = sidecar.settings.queue_order, sidecar.switched_order
+    starts = sidecar.scheduler.starts
     answer: dict[str, Any] = {
         "set": settings.order,
-        "order": None if settings.order == "none" else settings.order,
+        "order": None if settings.order == "none" or settings.starts_now else settings.order,
         "since": None,
         "instead_of": None,
         "why": None,
@@ -62,6 +63,8 @@ def queue_order_answer(desk: ForecastDesk, caller: Caller) -> dict[str, Any]:
         "refused": sidecar.order_refused or None,
         "going_first": sidecar.going_first,
         "last_try": None,
+        "raised": None if starts is None else starts.raised,
+        "missed": None if starts is None else starts.missed,
     }
     if switched is None:
         return answer

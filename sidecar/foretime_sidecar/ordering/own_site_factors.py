@@ -1,0 +1,151 @@
+"""Site factors of ours: written down before they are sent, and given back.
+
+So whenever the sidecar dies, its next start knows which site factors are its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from foretime_estimators.jobs.errors import SchedulerError
+
+from foretime_sidecar.clients.client import (
+    JobChange,
+    QueuedJob,
+    QueueState,
+    SchedulerClient,
+    SchedulerConfiguration,
+)
+from foretime_sidecar.ordering.queue_order import name_of
+from foretime_sidecar.store.store import Store
+
+logger = logging.getLogger("foretime")
+
+_LAST = -(2**31)  # no site factor that can be set: stands for one that does not show
+
+
+class OwnSiteFactors:
+    """The site factors that the sidecar has set.
+
+    Parameters
+    ----------
+    client
+        The scheduler.
+    store
+        Remembers them.
+    lock
+        Held while the store is used.
+    """
+
+    def __init__(self, client: SchedulerClient, store: Store, lock: threading.RLock) -> None:
+        self._client = client
+        self._store = store
+        self._lock = lock
+        self._has_none = False  # for sure; the store may tell of a time before this start
+
+    def all(self) -> dict[str, frozenset[int]]:
+        """Give them by job: the one that it has is among them."""
+        if self._has_none:
+            return {}
+        with self._lock:
+            return self._store.site_factors()
+
+    def send(self, factors: Mapping[str, int]) -> None:
+        """Set site factors of jobs.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused all of them.
+        """
+        if not factors:
+            return
+        self._has_none = False
+        with self._lock:
+            self._store.note_site_factors(factors)
+        changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]
+        try:
+            self._client.update(changes)
+        except SchedulerError as error:
+            # Jobs start and end while we look, and the others are done; but not if none is.
+            seen = self._client.site_factors()
+            if not any(seen.get(job_id) == factor for job_id, factor in factors.items()):
+                raise
+            logger.info("some site factors were refused: %s", error)
+        else:
+            with self._lock:
+                self._store.settle_site_factors(factors)
+
+    def forget_gone(self, ours: Iterable[str], jobs: Sequence[QueuedJob]) -> None:
+        """Forget those of jobs that are pending no more."""
+        if gone := set(ours) - pending_names(jobs):
+            with self._lock:
+                self._store.forget_site_factors(gone)
+
+    def clear(self, job_ids: Iterable[str]) -> None:
+        """Take away those of some pending jobs; raises `SchedulerError` as `send`."""
+        wanted = sorted(job_ids)
+        if not wanted:
+            return
+        self._client.update([JobChange(job_id, site_factor=0) for job_id in wanted])
+        with self._lock:
+            self._store.forget_site_factors(wanted)
+
+    def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
+        """Take away every site factor of ours, and give how many jobs still had one.
+
+        Parameters
+        ----------
+        jobs
+            The queue as it is; ``None`` asks for it if there is anything to give back.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused a change; it is tried again the next time.
+        """
+        ours = self.all()
+        if not ours:
+            self._has_none = True
+            return 0
+        names = pending_names(self._client.queue().jobs if jobs is None else jobs)
+        factors = self._client.site_factors()
+        # One that Slurm does not weigh now (held since, say) has what we last gave it.
+        mine = [
+            job_id
+            for job_id in sorted(ours.keys() & names)
+            if factors.get(job_id, _LAST) in ours[job_id] | {_LAST}
+        ]
+        changes = [JobChange(job_id, site_factor=0) for job_id in mine]
+        if changes:
+            logger.warning("the queue's own order is given back: %d jobs", len(changes))
+            self._client.update(changes)
+        with self._lock:
+            self._store.forget_site_factors(ours)
+        self._has_none = True
+        return len(changes)
+
+
+def why_no_site_factors(configuration: SchedulerConfiguration) -> str:
+    """Say why site factors do nothing, or are another's, under a configuration; "" if not so."""
+    if configuration.priority_type != "priority/multifactor":
+        return (
+            f"PriorityType is {configuration.priority_type or 'unknown'}; site factors count "
+            "with priority/multifactor alone"
+        )
+    if configuration.site_factor_plugin:
+        return (
+            f"PrioritySiteFactorPlugin = {configuration.site_factor_plugin} sets the site "
+            'factors; take it out, or set queue_order.order = "none"'
+        )
+    if configuration.federation:
+        return f"the cluster is in the federation {configuration.federation}"
+    return ""
+
+
+def pending_names(jobs: Sequence[QueuedJob]) -> set[str]:
+    """Give the names, as site factors go by, of what is still pending: of arrays and of tasks."""
+    pending = [job for job in jobs if job.state is QueueState.PENDING]
+    return {name_of(job) for job in pending} | {job.request.job_id for job in pending}

@@ -1,0 +1,302 @@
+"""Starts jobs now that should: raises each to the top of Slurm's queue until the next look.
+
+No time of a job is touched, so limits, deadlines, reservations and kills stay Slurm's own. A raised
+job is only the first that Slurm looks at: Slurm starts it if it fits. One that has not started by
+the next look, and should no more, has what it had before.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.jobs.jobs import JobRequest
+
+from foretime_sidecar.clients.client import (
+    QueuedJob,
+    QueueState,
+    SchedulerClient,
+    SchedulerConfiguration,
+)
+from foretime_sidecar.learning.enforced_part import outside
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
+from foretime_sidecar.ordering.queue_order import can_start, name_of
+from foretime_sidecar.ordering.start_plan import plan_starts
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.queue.start_on_requests import start_on_requests
+from foretime_sidecar.settings.settings import HookSettings
+from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
+from foretime_sidecar.store.store import Store
+
+logger = logging.getLogger("foretime")
+
+_ABOVE = 1000  # the rest: other factors drift between two looks
+_ASKED_AGAIN_S = 3600
+_JUDGED = 200
+_FEWEST_JUDGED = 50
+_MOST_MISSED = 0.1
+_FIRST_PAUSE_S = 60
+_LONGEST_PAUSE_S = 3600
+Expected = Callable[[JobRequest, int], RolePrediction | None]
+
+
+class StartNow:
+    """Raises jobs that should start now through their site factors.
+
+    It refuses where a site factor does nothing, or can do harm: without priority/multifactor, with
+    another site-factor plugin, in a federation, with ``enable_user_top`` (``scontrol top`` makes a
+    site factor a nice value for good), with PriorityFlags=INCR_ONLY (what was raised could not be
+    lowered), with preemption (a raised job could end others), or while somebody disabled Foretime
+    or the circuit breaker is open. Then all that it raised is given back, and the log says why.
+
+    Left alone are jobs whose site factor somebody else has set, and those that Slurm does not
+    weigh, as their priority is fixed; those of others than the settings are for; jobs in
+    reservations and heterogeneous ones.
+
+    Parameters
+    ----------
+    hook
+        Whom the settings leave alone.
+    head_delay_s
+        How late a head job may be before nobody goes before it on an expected runtime, seconds.
+    client
+        The scheduler.
+    store
+        Remembers which site factors are ours.
+    lock
+        Held while the store is used.
+
+    Attributes
+    ----------
+    refused
+        Why nothing is started, "" if it is.
+    raised, missed
+        How often a job was raised, and how often one had not started by the next look.
+    """
+
+    def __init__(
+        self,
+        hook: HookSettings,
+        head_delay_s: int,
+        client: SchedulerClient,
+        store: Store,
+        lock: threading.RLock,
+    ) -> None:
+        self._hook = hook
+        self._head_delay_s = head_delay_s
+        self._client = client
+        self._lock = lock
+        self._own = OwnSiteFactors(client, store, lock)
+        self._breaker = BreakerEvents(store)
+        self.refused = ""
+        self.raised = self.missed = 0
+        self._raised_last: frozenset[str] = frozenset()
+        self._misses: dict[str, tuple[int, int]] = {}  # how often, and when it may be again
+        self._outcomes: deque[bool] = deque(maxlen=_JUDGED)  # whether it was missed
+        self._asked: dict[str, tuple[int, RolePrediction | None]] = {}
+        self._promised: dict[str, int] = {}  # start of each head job, as first planned
+        self._heads: Mapping[str, str] = {}
+
+    def arrange(
+        self,
+        look: Look,
+        configuration: SchedulerConfiguration,
+        expected: Expected,
+        exclusions: Exclusions,
+        why_not: str,
+    ) -> int:
+        """Raise the jobs that should start now, and give back the others; give how many it raised.
+
+        Parameters
+        ----------
+        look
+            The queue as it is, with its nodes.
+        configuration
+            The scheduler's.
+        expected
+            How long a job is expected to run, as of a time.
+        exclusions
+            Whom the settings leave alone.
+        why_not
+            Why nothing may be started now; "" if it may.
+
+        Raises
+        ------
+        SchedulerError
+            If the scheduler did not answer, or refused all changes.
+        StateError
+            If the store can't be read or written.
+        """
+        why_not = why_not or _unsuitable(configuration)
+        if not why_not and look.cluster is None:
+            why_not = f"which nodes there are is not known: {look.nodes_unread}"
+        if why_not:
+            if why_not != self.refused:
+                logger.error("no job is started by Foretime: %s", why_not)
+            self.refused = why_not
+            self.give_back(look.queue.jobs)
+            return 0
+        self.refused = ""
+        now, ours = look.taken_at, self._own.all()
+        waiting = {
+            job.request.job_id: job for job in look.queue.jobs if job.state is QueueState.PENDING
+        }
+        self._judge(waiting, now)
+        self._forget_gone(waiting)
+        if not waiting:
+            self._own.forget_gone(ours, look.queue.jobs)
+            return 0
+        seen = _Factors(self._client.site_factors(), ours)
+
+        def expected_of(job: QueuedJob) -> RolePrediction | None:
+            may = self._may_start(job, seen, exclusions, now)
+            return self._expected(job, now, expected) if may else None
+
+        plan = plan_starts(look, expected_of, seen.own_priority, lambda name: self._late(name, now))
+        self._note_heads(plan.heads, look)
+        wanted = _wanted(plan.starts, list(waiting.values()), seen)
+        self._own.clear(
+            name
+            for name in ours.keys() & waiting.keys()
+            if name not in wanted and seen.own_part(waiting[name])
+        )
+        self._own.send(
+            {name: to for name, to in wanted.items() if ours.get(name) != frozenset({to})}
+        )
+        self._own.forget_gone(ours.keys() - wanted.keys(), look.queue.jobs)
+        self._raised_last = frozenset(wanted)
+        return len(wanted)
+
+    def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
+        """Take away every site factor of ours; see `OwnSiteFactors.give_back`."""
+        self._raised_last = frozenset()
+        return self._own.give_back(jobs)
+
+    def _judge(self, waiting: Mapping[str, QueuedJob], now: int) -> None:
+        """Count who has not started though it was raised, and open the breaker at too many."""
+        for name in self._raised_last:
+            missed = name in waiting
+            self.raised += 1
+            self.missed += missed
+            self._outcomes.append(missed)
+            if missed:
+                times, _ = self._misses.get(name, (0, 0))
+                pause_s = min(_FIRST_PAUSE_S * 2**times, _LONGEST_PAUSE_S)
+                self._misses[name] = times + 1, now + pause_s
+        self._raised_last = frozenset()
+        missed_jobs, judged = sum(self._outcomes), len(self._outcomes)
+        if judged >= _FEWEST_JUDGED and missed_jobs > _MOST_MISSED * judged:
+            self._outcomes.clear()
+            reason = (
+                f"{missed_jobs} of the last {judged} jobs that were raised to start at once had not"
+                " started by the next look"
+            )
+            with self._lock:
+                self._breaker.add(BreakerEvent(now, "tripped", reason))
+
+    def _forget_gone(self, waiting: Mapping[str, QueuedJob]) -> None:
+        for known in (self._misses, self._asked, self._promised):
+            for gone in known.keys() - waiting.keys():
+                del known[gone]
+
+    def _may_start(self, job: QueuedJob, seen: _Factors, exclusions: Exclusions, now: int) -> bool:
+        """Whether this job may be raised, if the plan says so."""
+        name = job.request.job_id
+        _, again_at = self._misses.get(name, (0, 0))
+        return (
+            can_start(job, now)
+            and now >= again_at
+            # Of an array whose tasks are not told nobody can raise one alone.
+            and (job.tasks == 1 or job.task_ids[0] != name)
+            and job.reservation is None
+            and not job.opted_out
+            and seen.is_free(job)
+            and not outside(job, self._hook)
+            and not exclusions.is_chosen(exclusions.names_of(job))
+        )
+
+    def _expected(self, job: QueuedJob, now: int, expected: Expected) -> RolePrediction | None:
+        """Ask how long a job will run; from time to time anew."""
+        name = job.request.job_id
+        asked_at, said = self._asked.get(name, (-_ASKED_AGAIN_S, None))
+        if said is None or not 0 <= now - asked_at < _ASKED_AGAIN_S:
+            said = expected(as_submitted(job), now)
+            self._asked[name] = now, said
+        return said
+
+    def _note_heads(self, heads: Mapping[str, QueuedJob], look: Look) -> None:
+        """Note when the head jobs are planned to start, as each is first seen to be one."""
+        self._heads = {queue: head.request.job_id for queue, head in heads.items()}
+        for head in heads.values():
+            if head.request.job_id not in self._promised:
+                planned = head.start_time
+                if planned is None:
+                    planned = start_on_requests(head, look.queue, look.taken_at)
+                self._promised[head.request.job_id] = planned
+
+    def _late(self, queue: str, now: int) -> float:
+        """Say how late the head job of a slurm_partition is, as a share of what it may be."""
+        planned = self._promised.get(self._heads.get(queue, ""))
+        return 0.0 if planned is None else (now - planned) / self._head_delay_s
+
+
+class _Factors:
+    """The site factors of pending jobs, and which of them are ours."""
+
+    def __init__(self, factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> None:
+        self._factors = factors
+        self._ours = ours
+
+    def own_priority(self, job: QueuedJob) -> int:
+        """Give a job's priority without what we added to it."""
+        return job.priority - self.own_part(job)
+
+    def own_part(self, job: QueuedJob) -> int:
+        """Give what of a job's site factor is ours."""
+        ours = self._ours.get(job.request.job_id)
+        if not ours:
+            return 0
+        factor = self._factors.get(job.request.job_id)
+        return factor if factor in ours else max(ours) if factor is None else 0
+
+    def is_free(self, job: QueuedJob) -> bool:
+        """Whether Slurm weighs a job, and nobody else has given it a site factor."""
+        factor = self._factors.get(job.request.job_id)
+        if factor is None:
+            factor = self._factors.get(name_of(job))
+        return factor is not None and factor in (0, self.own_part(job))
+
+
+def _wanted(
+    starts: Sequence[QueuedJob], waiting: Sequence[QueuedJob], seen: _Factors
+) -> dict[str, int]:
+    """Give the site factors that put these jobs before all others, in this order."""
+    top = max(seen.own_priority(job) for job in waiting)
+    wanted = {}
+    for place, job in enumerate(starts):
+        own = seen.own_part(job)
+        if not own or seen.own_priority(job) + own <= top:
+            own = top + _ABOVE + len(starts) - place - seen.own_priority(job)
+        wanted[job.task_ids[0] if job.tasks > 1 else job.request.job_id] = own
+    return wanted
+
+
+def _unsuitable(configuration: SchedulerConfiguration) -> str:
+    """Say why no job can be started safely under a configuration; "" if it can."""
+    if why_not := why_no_site_factors(configuration):
+        return why_not
+    if "INCR_ONLY" in configuration.priority_flags:
+        return "PriorityFlags has INCR_ONLY, so that a job once raised could not be lowered again"
+    if "enable_user_top" in configuration.parameters:
+        return (
+            "SchedulerParameters has enable_user_top, and scontrol top makes what a job was raised "
+            "by its own for good"
+        )
+    if configuration.preempt_type not in ("", "preempt/none"):
+        return f"PreemptType is {configuration.preempt_type}: a job that is raised may end others"
+    return ""

@@ -1,0 +1,300 @@
+"""Jobs that the daemon starts at once, on the mock Slurm by its own rules, and where not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.ordering.start_now import StartNow
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.safety.circuit_breaker import CircuitBreaker
+from foretime_sidecar.settings.settings import BreakerSettings, HookSettings
+from foretime_sidecar.store.store import Store
+from foretime_sim.machines.machine import Machine
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.site import SlurmSite
+
+from tests.support.slurm.ordered_slurm import Noting, factors_of, submission
+
+NOW = 1_800_000_000
+HOUR = 3600
+PROCESSORS = 4
+
+
+class World:
+    """A mock Slurm whose head job waits for two hours, and what starts jobs there."""
+
+    def __init__(self) -> None:
+        machine = Machine.flat(PROCESSORS)
+        self.slurm = MockSlurm(
+            SlurmSetup(PROCESSORS, machine=machine),
+            Policy(backfill=Slurm(SlurmSite(machine))),
+            None,
+            NOW,
+        )
+        self.noting = Noting(self.slurm)
+        self.store = Store(":memory:")
+        self.expected_h: dict[str, float] = {}
+        self.hook = HookSettings()
+        self.exclusions = Exclusions()
+        self.why_not = ""
+        self.start()
+        # It would run for five.
+        self.slurm.submit(Submission("bob", "p", None, 3, 2 * HOUR, 5 * HOUR))
+        self.head = self.submit(4, 1)
+        self.pass_time(60)
+
+    def start(self) -> None:
+        """Have the daemon begin, again."""
+        client = SlurmCommands(self.noting, overlap_s=0)
+        self.client = client
+        self.starts = StartNow(self.hook, HOUR, client, self.store, threading.RLock())
+
+    def submit(self, processors: int, hours: float, expected_h: float | None = None) -> str:
+        """Submit a job that runs as long as it asks; give its id."""
+        asked = submission(processors, round(hours * HOUR), user="ann")
+        job_id = f"{self.slurm.submit(asked)}"
+        if expected_h is not None:
+            self.expected_h[job_id] = expected_h
+        return job_id
+
+    def pass_time(self, seconds: int) -> None:
+        """Turn the clock."""
+        self.slurm.advance(self.slurm.now + seconds)
+
+    def look(self) -> int:
+        """Let the daemon look; give how many jobs it raised."""
+        configuration = self.client.configuration()
+        look = Look(
+            self.slurm.now,
+            self.client.queue(),
+            cluster=self.client.cluster(),
+            reservations=tuple(self.client.reservations()),
+        )
+
+        def expected(job: JobRequest, now: int) -> RolePrediction | None:
+            assert now == self.slurm.now
+            hours = self.expected_h.get(job.job_id)
+            if hours is None:
+                return None
+            return RolePrediction(round(hours * HOUR), round(hours * HOUR), job.requested_time)
+
+        return self.starts.arrange(look, configuration, expected, self.exclusions, self.why_not)
+
+    def running(self) -> set[str]:
+        """Name the jobs that run."""
+        return {
+            job.request.job_id for job in self.client.queue().jobs if job.state.value == "running"
+        }
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.store.close()
+
+
+def test_a_job_that_is_expected_to_end_before_the_head_job_starts_is_started(world: World) -> None:
+    """Slurm itself leaves it waiting: it asks for more than the two hours until then."""
+    long = world.submit(1, 5, expected_h=4)
+    short = world.submit(1, 5, expected_h=1)
+    world.pass_time(300)
+    assert world.running() == {"1"}, "by itself Slurm starts neither"
+    assert world.look() == 1
+    assert factors_of(world.noting)[short] > 0
+    world.pass_time(10)
+    assert world.running() == {"1", short}
+    assert world.look() == 0
+    assert factors_of(world.noting) == {world.head: 0, long: 0}
+    assert (world.starts.raised, world.starts.missed) == (1, 0)
+    assert world.store.site_factors() == {}
+
+
+def test_no_time_of_a_job_is_touched(world: World) -> None:
+    world.submit(1, 5, expected_h=1)
+    world.pass_time(10)
+    world.look()
+    assert [line.split()[2].split("=")[0] for line in world.noting.sent] == ["SiteFactor"]
+
+
+def test_a_job_that_should_start_no_more_gets_back_what_it_had(world: World) -> None:
+    """Somebody else has taken the processor between the look and Slurm's own."""
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(5)
+    assert world.look() == 1
+    taken = world.submit(1, 1)
+    world.slurm.run(["scontrol"], f"update JobId={taken} SiteFactor=99999\nquit\n")
+    world.pass_time(10)
+    assert taken in world.running()
+    assert world.look() == 0
+    assert factors_of(world.noting)[job] == 0
+    assert world.starts.missed == 1
+
+
+def test_after_a_miss_a_job_waits_before_it_is_raised_again(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    assert world.look() == 0, "Slurm has not looked yet, which counts as a miss"
+    world.pass_time(59)
+    assert world.running() == {"1"}
+    assert world.look() == 0
+    world.pass_time(1)
+    assert world.look() == 1
+    world.pass_time(10)
+    assert job in world.running()
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        ({"PriorityType": "priority/basic"}, "PriorityType is priority/basic"),
+        ({"PrioritySiteFactorPlugin": "site_factor/x"}, "sets the site factors"),
+        ({"Federation": "west"}, "in the federation west"),
+        ({"PriorityFlags": "INCR_ONLY,MAX_TRES"}, "INCR_ONLY"),
+        ({"SchedulerParameters": "enable_user_top"}, "enable_user_top"),
+        ({"PreemptType": "preempt/qos"}, "PreemptType is preempt/qos"),
+    ],
+)
+def test_where_it_does_nothing_or_harm_it_is_refused_and_all_is_given_back(
+    world: World, config: dict[str, str], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    world.noting.config = config
+    assert world.look() == 0
+    assert why in world.starts.refused
+    assert world.starts.refused in caplog.text
+    assert factors_of(world.noting)[job] == 0
+    world.noting.config = {}
+    assert world.look() == 1
+    assert world.starts.refused == ""
+
+
+def test_as_soon_as_something_is_expected_of_a_job_it_is_started(world: World) -> None:
+    """A daemon that has just begun has not learned yet."""
+    job = world.submit(1, 5)
+    world.pass_time(1)
+    assert world.look() == 0
+    world.expected_h[job] = 1
+    assert world.look() == 1
+
+
+def test_disabled_it_gives_all_back(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    world.look()
+    world.why_not = "foretime.off exists"
+    assert world.look() == 0
+    assert factors_of(world.noting)[job] == 0
+    assert world.starts.refused == "foretime.off exists"
+
+
+def test_a_factor_that_somebody_else_set_is_left_alone(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    other = world.submit(1, 5, expected_h=1.5)
+    world.slurm.run(["scontrol"], f"update JobId={job} SiteFactor=-7\nquit\n")
+    world.pass_time(1)
+    assert world.look() == 1
+    assert factors_of(world.noting)[job] == -7
+    world.pass_time(10)
+    assert other in world.running()
+    world.look()
+    world.starts.give_back()
+    assert factors_of(world.noting)[job] == -7
+
+
+def test_a_factor_that_somebody_sets_on_a_raised_job_stays(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    world.slurm.run(["scontrol"], f"update JobId={job} SiteFactor=-7\nquit\n")
+    world.pass_time(1)
+    assert world.look() == 0
+    world.starts.give_back()
+    assert factors_of(world.noting)[job] == -7
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"leave_users": ["ann"]},
+        {"enforce_only_accounts": ["other"]},
+        {"enforce_share_percent": 0},
+    ],
+)
+def test_whom_the_settings_leave_alone_is_left_alone(world: World, hook: dict[str, Any]) -> None:
+    world.hook = HookSettings.model_validate(hook)
+    world.exclusions = Exclusions(chosen=world.hook.left_alone)
+    world.start()
+    world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 0
+
+
+def test_a_daemon_that_was_killed_finds_what_it_had_raised(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    world.look()
+    world.start()
+    world.expected_h.clear()
+    assert world.look() == 0
+    assert factors_of(world.noting)[job] == 0
+    assert world.store.site_factors() == {}
+
+
+def test_what_is_raised_is_written_down_before_it_is_sent(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    world.noting.dies_at_update = True
+    with pytest.raises(KeyboardInterrupt):
+        world.look()
+    assert world.store.site_factors().keys() == {job}
+
+
+def test_a_refused_change_is_said(world: World) -> None:
+    world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    world.noting.refuses = True
+    with pytest.raises(SchedulerError, match="Access/permission denied"):
+        world.look()
+
+
+def test_too_many_misses_open_the_breaker(world: World) -> None:
+    """Slurm never looks while the daemon does, as if no raised job could start."""
+    world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    for _ in range(120):
+        world.look()
+        world.starts._misses.clear()
+    trip = CircuitBreaker(BreakerSettings(), world.store).trip()
+    assert trip is not None
+    assert trip.reason == (
+        "50 of the last 50 jobs that were raised to start at once had not started by the next look"
+    )
+
+
+@pytest.mark.parametrize(("late_s", "raised"), [(360, 1), (1800, 0), (2 * HOUR, 0)])
+def test_the_later_a_head_job_is_the_more_it_is_protected(
+    world: World, late_s: int, raised: int
+) -> None:
+    """Its start was planned for when the first job's limit was two hours; now that is five."""
+    world.look()
+    world.slurm.run(["scontrol"], "update JobId=1 TimeLimit=300\nquit\n")
+    world.pass_time(2 * HOUR + 3 - 60 + late_s)
+    world.submit(1, 5, expected_h=0.5)
+    world.pass_time(1)
+    assert "1" in world.running()
+    assert world.look() == raised

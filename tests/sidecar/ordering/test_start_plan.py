@@ -1,0 +1,282 @@
+"""Who should start now: by hand, on nodes, and against EASY written out in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
+from foretime_sidecar.ordering.start_plan import AGEING_S, StartPlan, plan_starts
+from foretime_sidecar.queue.forecast_question import Look
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOW = 1_800_000_000
+HOUR = 3600
+
+
+def _cluster(cpus: int, **partitions: tuple[int, int, int]) -> Cluster:
+    """Give nodes of one CPU: of each partition its first node, the one after its last, its tier."""
+    named = partitions or {"main": (0, cpus, 1)}
+    return Cluster(
+        tuple(ClusterNode(f"n{number}", 1) for number in range(cpus)),
+        tuple(
+            ClusterPartition(name, frozenset(f"n{n}" for n in range(first, end)), tier)
+            for name, (first, end, tier) in named.items()
+        ),
+    )
+
+
+def _waits(job_id: str, processors: int, hours: float, **changed: Any) -> QueuedJob:
+    wait_s = changed.pop("wait_s", 60)
+    request = JobRequest(
+        job_id,
+        "ann",
+        None,
+        processors,
+        round(hours * HOUR),
+        NOW - wait_s,
+        changed.pop("queue", "main"),
+        changed.pop("array_id", None),
+    )
+    values = {"eligible_time": NOW - wait_s, "reason": "Priority"} | changed
+    return QueuedJob(request, QueueState.PENDING, **values)
+
+
+def _runs(job_id: str, first: int, processors: int, hours: float, ago_s: int = 0) -> QueuedJob:
+    request = JobRequest(job_id, "bob", None, processors, round(hours * HOUR), NOW - ago_s, "main")
+    has = tuple(HeldNode(f"n{n}", 1, 0, 0) for n in range(first, first + processors))
+    return QueuedJob(request, QueueState.RUNNING, start_time=NOW - ago_s, has_nodes=has)
+
+
+def _plan(
+    cluster: Cluster,
+    *jobs: QueuedJob,
+    expected: dict[str, float] | None = None,
+    late: float = 0.0,
+    raised: dict[str, int] | None = None,
+) -> StartPlan:
+    """Plan with expected hours by job; jobs that are not named may not be started."""
+
+    def expected_of(job: QueuedJob) -> RolePrediction | None:
+        hours = (expected or {}).get(job.request.job_id)
+        if hours is None:
+            return None
+        return RolePrediction(round(hours * HOUR), round(hours * HOUR), job.request.requested_time)
+
+    return plan_starts(
+        Look(NOW, Queue(len(cluster.nodes), jobs), cluster=cluster),
+        expected_of,
+        lambda job: job.priority - (raised or {}).get(job.request.job_id, 0),
+        lambda _: late,
+    )
+
+
+def _names(plan: StartPlan) -> list[str]:
+    return [job.request.job_id for job in plan.starts]
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+
+def test_what_is_expected_to_end_before_the_head_job_starts() -> None:
+    """Two of four CPUs are free until the head job, which needs all, starts in two hours."""
+    queue = (
+        _runs("1", 0, 2, 3, ago_s=HOUR),
+        _waits("2", 4, 1, priority=9),
+        _waits("3", 2, 5, priority=8),
+        _waits("4", 1, 4, priority=7),
+        _waits("5", 1, 4, priority=6),
+    )
+    plan = _plan(_cluster(4), *queue, expected={"2": 0.5, "3": 3, "4": 1.5, "5": 1})
+    assert _names(plan) == ["5", "4"], "3 would run into the head job; the shortest is first"
+    assert {name: job.request.job_id for name, job in plan.heads.items()} == {"main": "2"}
+
+
+def test_running_jobs_use_all_that_they_asked_for() -> None:
+    """A job past its limit, which Slurm is about to end, has ended no sooner than in a minute."""
+    queue = (
+        _runs("1", 0, 3, 1, ago_s=2 * HOUR),
+        _waits("2", 4, 1, priority=9),
+        _waits("3", 1, 1, priority=8),
+        _waits("4", 1, 1, priority=7),
+    )
+    plan = _plan(_cluster(4), *queue, expected={"3": 0.5, "4": 0.01})
+    assert _names(plan) == ["4"]
+
+
+def test_who_is_first_is_started_by_slurm_itself() -> None:
+    queue = (
+        _runs("1", 0, 2, 3),
+        _waits("2", 1, 9, priority=9),
+        _waits("3", 4, 1, priority=8),
+        _waits("4", 1, 5, priority=7),
+    )
+    plan = _plan(_cluster(4), *queue, expected={"2": 1, "3": 1, "4": 1})
+    assert _names(plan) == ["4"]
+    assert plan.heads["main"].request.job_id == "3"
+    assert _plan(_cluster(4), *queue[:2], expected={"2": 1}) == StartPlan((), {})
+
+
+def test_what_leaves_enough_nodes_needs_to_end_at_no_time() -> None:
+    queue = (
+        _runs("1", 0, 2, 3),
+        _waits("2", 3, 1, priority=9),
+        _waits("3", 1, 90, priority=8),
+        _waits("4", 1, 90, priority=7),
+    )
+    assert _names(_plan(_cluster(4), *queue, expected={"3": 50, "4": 40})) == ["4"]
+
+
+def test_what_may_not_be_expected_is_never_started() -> None:
+    queue = (_runs("1", 0, 3, 3), _waits("2", 4, 1, priority=9), _waits("3", 1, 1, priority=8))
+    assert _names(_plan(_cluster(4), *queue, expected={"3": 1})) == ["3"]
+    assert _names(_plan(_cluster(4), *queue)) == []
+
+
+def test_the_later_the_head_job_is_the_more_must_fit() -> None:
+    """The head job starts in two hours; four hours are asked for, and one is expected."""
+    queue = (_runs("1", 0, 3, 2), _waits("2", 4, 1, priority=9), _waits("3", 1, 4, priority=8))
+    for late, names in ((-1.0, ["3"]), (0.3, ["3"]), (0.4, []), (1.0, []), (7.0, [])):
+        assert _names(_plan(_cluster(4), *queue, expected={"3": 1}, late=late)) == names
+
+
+def test_who_has_waited_for_long_is_not_passed_over_for_ever() -> None:
+    def plan(wait_s: int) -> list[str]:
+        queue = (
+            _runs("1", 0, 3, 9),
+            _waits("2", 4, 1, priority=9),
+            _waits("3", 1, 4, priority=8, wait_s=wait_s),
+            _waits("4", 1, 4, priority=7, wait_s=0),
+        )
+        return _names(_plan(_cluster(4), *queue, expected={"3": 3, "4": 1.4}))
+
+    assert plan(AGEING_S) == ["4"]
+    assert plan(2 * AGEING_S) == ["3"]
+
+
+def test_what_we_added_to_a_priority_does_not_make_a_head_job() -> None:
+    queue = (
+        _runs("1", 0, 3, 3),
+        _waits("2", 4, 1, priority=9),
+        _waits("3", 2, 1, priority=2008),
+    )
+    plan = _plan(_cluster(4), *queue, expected={"3": 1}, raised={"3": 2000})
+    assert plan.heads["main"].request.job_id == "2"
+
+
+def test_of_an_array_one_task_is_started_at_a_time() -> None:
+    tasks = _waits("7_[3-9]", 1, 1, priority=8, array_id="7", tasks=7, pending_tasks="3-9")
+    plan = _plan(
+        _cluster(4), _runs("1", 0, 1, 3), _waits("2", 4, 1, priority=9), tasks,
+        expected={"7_[3-9]": 0.5},
+    )  # fmt: skip
+    assert plan.starts == (tasks,)
+
+
+def test_what_cant_start_now_keeps_nobody() -> None:
+    held = _waits("2", 4, 1, priority=9, held=True)
+    later = _waits("3", 4, 1, priority=9, eligible_time=NOW + HOUR)
+    limited = _waits("4", 4, 1, priority=9, reason="QOSMaxJobsPerUserLimit")
+    plan = _plan(_cluster(4), held, later, limited, _waits("5", 1, 1, priority=1))
+    assert plan.heads == {}
+
+
+def test_each_partition_has_its_head_job() -> None:
+    cluster = _cluster(4, left=(0, 2, 1), right=(2, 4, 1))
+    queue = (
+        _runs("1", 0, 1, 2),
+        _runs("2", 2, 1, 4),
+        _waits("3", 2, 1, priority=9, queue="left"),
+        _waits("4", 2, 1, priority=5, queue="right"),
+        _waits("5", 1, 9, priority=3, queue="left"),
+        _waits("6", 1, 9, priority=3, queue="right"),
+        _waits("7", 1, 9, priority=3, queue="left,right"),
+    )
+    plan = _plan(cluster, *queue, expected={"5": 3, "6": 3, "7": 9})
+    assert _names(plan) == ["6"], "before 3 there are two hours, before 4 there are four"
+    assert {name: job.request.job_id for name, job in plan.heads.items()} == {
+        "left": "3",
+        "right": "4",
+    }
+
+
+def test_behind_a_head_job_of_a_higher_tier_nothing_is_started() -> None:
+    cluster = _cluster(4, urgent=(0, 4, 5), main=(0, 4, 1))
+    queue = (
+        _runs("1", 0, 3, 2),
+        _waits("2", 4, 1, priority=1, queue="urgent"),
+        _waits("3", 2, 1, priority=9),
+        _waits("4", 1, 1, priority=8),
+        _waits("5", 1, 1, priority=1, queue="urgent"),
+    )
+    assert _names(_plan(cluster, *queue, expected={"4": 0.5, "5": 0.9})) == []
+    assert _names(_plan(cluster, *queue, expected={"4": 0.5, "5": 0.2})) == ["5"]
+
+
+# -- against EASY in plain Python ------------------------------------------------------------------
+
+
+@given(
+    cpus=st.integers(1, 8),
+    running=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 20)), max_size=4),
+    waiting=st.lists(
+        st.tuples(st.integers(1, 8), st.integers(1, 20), st.integers(1, 20), st.integers(0, 3)),
+        min_size=1,
+        max_size=8,
+    ),
+    late=st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_it_is_easy_as_written_out_in_plain_python(
+    cpus: int,
+    running: list[tuple[int, int]],
+    waiting: list[tuple[int, int, int, int]],
+    late: float,
+) -> None:
+    """Jobs have processors, hours asked for, hours expected, and a priority."""
+    jobs, free, ends = [], cpus, []
+    for number, (processors, hours) in enumerate(running):
+        if processors <= free:
+            jobs.append(_runs(f"r{number}", cpus - free, processors, hours))
+            free -= processors
+            ends.append((hours * HOUR, processors))
+    queue = [
+        (number, processors, hours * HOUR, min(expected, hours) * HOUR, priority)
+        for number, (processors, hours, expected, priority) in enumerate(waiting)
+        if processors <= cpus
+    ]
+    for number, processors, asked, _, priority in queue:
+        jobs.append(_waits(f"{number}", processors, asked / HOUR, priority=priority, wait_s=0))
+    hours_of = {f"{number}": expected / HOUR for number, _, _, expected, _ in queue}
+    plan = _plan(_cluster(cpus), *jobs, expected=hours_of, late=late)
+
+    starts: list[str] = []
+    in_order = sorted(queue, key=lambda job: (-job[4], job[0]))
+    while in_order and in_order[0][1] <= free:
+        _, processors, asked, _, _ = in_order.pop(0)
+        free -= processors
+        ends.append((asked, processors))
+    if in_order:
+        head, *others = in_order
+        room, shadow = free, 0
+        for end in sorted({end for end, _ in ends}):
+            if room < head[1]:
+                room += sum(processors for at, processors in ends if at == end)
+                shadow = end
+        extra = room - head[1]
+        for number, processors, asked, expected, _ in sorted(
+            others, key=lambda job: (job[3], job[0])
+        ):
+            fits = expected + round((asked - expected) * late)
+            if processors > free or (fits > shadow and processors > extra):
+                continue
+            free -= processors
+            if fits > shadow:
+                extra -= processors
+            starts.append(f"{number}")
+        assert plan.heads["main"].request.job_id == f"{head[0]}"
+    else:
+        assert plan.heads == {}
+    assert sorted(_names(plan)) == sorted(starts)
