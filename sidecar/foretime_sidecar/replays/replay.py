@@ -71,6 +71,7 @@ SCHEMES = ("requested", *TABLE_SCHEMES, "actual", "blend:a")
 
 _MORE_JOBS_THAN_ANY = 10**9
 _OUTLASTS_ANY_LOG_S = 100 * 365 * 86_400
+_POLLED_S = 60  # as the daemon does by default
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,11 @@ class Replay:
         with tempfile.TemporaryDirectory(prefix="foretime-replay-", dir=_memory()) as folder_name:
             return self._run(workload, Path(folder_name))
 
+    @property
+    def starts_now(self) -> bool:
+        """Whether jobs are started at once, and none is planned short."""
+        return self.queue_order is not None and self.queue_order.starts_now
+
     def _check_queue_order(self) -> None:
         if self.queue_order is None:
             return
@@ -256,7 +262,7 @@ class Replay:
             scheduler=SchedulerSettings(kind=kind, overlap_s=0),
             store=StoreSettings(path=str(folder / "foretime.sqlite"), durability="normal"),
             accuracy=self.accuracy.model_copy(update={"scheme": self.scheme})
-            if adjusts
+            if adjusts and not self.starts_now
             else self.accuracy.model_copy(update={"threshold": _MORE_JOBS_THAN_ANY}),
             learned=self.learned,
             # What would take enforce from the hook is for administrators to look into.
@@ -265,7 +271,10 @@ class Replay:
             ),
             table=TableSettings(
                 path=str(folder / "foretime.table"),
-                publish_interval_s=self.publish_interval_s,
+                # Where no job is planned short nobody reads it.
+                publish_interval_s=_OUTLASTS_ANY_LOG_S
+                if self.starts_now
+                else self.publish_interval_s,
                 # Nothing is polled while nothing happens, so the table must outlast a quiet week;
                 # one of history alone is never written again, so it must outlast the log.
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
@@ -273,7 +282,7 @@ class Replay:
             forecast=self._forecast_settings(),
             queue_order=self.queue_order or QueueOrderSettings(),
             hook=HookSettings(
-                mode="enforce" if adjusts else "observe",
+                mode="enforce" if adjusts and not self.starts_now else "observe",
                 mechanism=self.mechanism.value,
                 # The mock has no deadlines, and its guard is the engine's own.
                 planned_at="submission",
@@ -366,7 +375,7 @@ class Replay:
                 store,
                 forecasts=forecasts,
                 estimating_s=math.inf,
-                bounds=self.queue_order is not None,
+                bounds=self.queue_order is not None and not self.starts_now,
                 site=site,
             )
             if self.history is not None:
@@ -376,7 +385,9 @@ class Replay:
             sidecar.poll(begin)
             looks = None
             if self.queue_order is not None:
-                looks = OrderingLooks(scheduler, sidecar, self.look_interval_s)
+                # Who starts jobs at once goes by what has just finished.
+                polls_s = _POLLED_S if self.starts_now and self.learn else None
+                looks = OrderingLooks(scheduler, sidecar, self.look_interval_s, polls_s)
             self._drive(workload, clock, scheduler, sidecar, looks)
             ordering = None if looks is None else ordering_of(looks.looks, sidecar)
             latest = store.latest_generation()

@@ -18,6 +18,9 @@ class OrderingLooks:
     ----------
     scheduler, sidecar
         What is looked at, and who looks.
+    polls_s
+        Before a look the sidecar reads what has finished, if it has not for so long, seconds;
+        ``None``: somebody else has it do so.
     interval_s
         Looks come at multiples of this after the clock's first reading, seconds; 0: at each event,
         before the scheduling pass that follows it.
@@ -28,11 +31,18 @@ class OrderingLooks:
         How many there were.
     """
 
-    def __init__(self, scheduler: MockedScheduler, sidecar: Sidecar, interval_s: int) -> None:
+    def __init__(
+        self,
+        scheduler: MockedScheduler,
+        sidecar: Sidecar,
+        interval_s: int,
+        polls_s: int | None = None,
+    ) -> None:
         self._mock = scheduler.mock
         self._sidecar = sidecar
         self._interval_s = interval_s
-        self._begin = scheduler.mock.now
+        self._polls_s = polls_s
+        self._next_poll = self._begin = scheduler.mock.now
         self._due: int | None = None  # as something has happened since the last look
         self.looks = 0
 
@@ -77,4 +87,8 @@ class OrderingLooks:
     def _look(self) -> None:
         self._due = None
         self.looks += 1
-        self._sidecar.look(self._mock.now)
+        now = self._mock.now
+        if self._polls_s is not None and now >= self._next_poll:
+            self._sidecar.poll(now)
+            self._next_poll = now + self._polls_s
+        self._sidecar.look(now)

@@ -86,7 +86,9 @@ def ordering_of(looks: int, sidecar: Sidecar) -> OrderingStatistics:
         tries, failures = switched.tries, switched.failures
         switches = switched.log.counts()
     bounds, kept = StartBounds(sidecar.store).of_started()
-    return OrderingStatistics(looks, tries, failures, switches, bounds, kept)
+    starts = sidecar.scheduler.starts
+    raised, missed = (0, 0) if starts is None else (starts.raised, starts.missed)
+    return OrderingStatistics(looks, tries, failures, switches, bounds, kept, raised, missed)
 
 
 @dataclass(frozen=True, slots=True)

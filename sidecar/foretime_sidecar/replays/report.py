@@ -17,6 +17,7 @@ from rich.text import Text
 
 from foretime_sidecar.replays.never_ran_report import never_ran_lines
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
+from foretime_sidecar.settings.queue_order_settings import START_NOW
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.numbers import (
@@ -344,6 +345,12 @@ def _hook_lines(result: ReplayResult) -> list[Text]:
         lines.append(Text(f"The starvation guard stepped in for {stepped_in}.", "dim"))
     if (ordering := result.ordering) is not None:
         text = f"The sidecar looked at the queue {ordering.looks:,} times to put it in order"
+        if result.options.get("queue order") == START_NOW:
+            text = (
+                f"The sidecar looked at the queue {ordering.looks:,} times, and raised jobs to "
+                f"start at once {ordering.raised:,} times; {ordering.missed:,} times the job had "
+                "not started by the next look"
+            )
         if ordering.tries:
             to = ", ".join(f"{n:,} to {order}" for order, n in sorted(ordering.switches.items()))
             text += f", and chose an order {ordering.tries:,} times; switches: {to or 'none'}"

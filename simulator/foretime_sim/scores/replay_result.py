@@ -46,6 +46,8 @@ class OrderingStatistics:
         To each order, by name.
     bounds, bounds_kept
         Jobs that had a bound which they were to start no later than, and how many did.
+    raised, missed
+        How often a job was raised to start at once, and how often it had not by the next look.
     """
 
     looks: int
@@ -54,6 +56,8 @@ class OrderingStatistics:
     switches: Mapping[str, int]
     bounds: int = 0
     bounds_kept: int = 0
+    raised: int = 0
+    missed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

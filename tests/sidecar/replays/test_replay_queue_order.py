@@ -13,14 +13,18 @@ from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sim.engine.engine import simulate
-from foretime_sim.mocks.mechanism import Mechanism
+from foretime_sim.machines.machine import Machine
+from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.families import Backfill, Planning
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
+from foretime_sim.policies.scheduler_defaults import default_policy
 from foretime_sim.scores.replay_result import OrderingStatistics
+from foretime_sim.workloads.resource_requests import with_machine
 
+from tests.sidecar.ordering.start_trial import LOOK_S, Trial
 from tests.support.replay_runs import made_workload
 
 # Without arrays, whose tasks the engine orders one by one, and site factors only together.
@@ -119,6 +123,48 @@ def test_with_learned_times_too() -> None:
     learned = PAPER | {"decide_on": "learned", "samples": 4}
     _, ordering = _replayed(learned, Backfill.EASY, scheme="user", look_interval_s=60, check=True)
     assert (ordering.tries > 0, ordering.failures) == (True, 0)
+
+
+def test_jobs_that_should_start_at_once_do_so_under_slurms_own_rules() -> None:
+    """Nothing is rewritten, and the mean wait falls."""
+    policy = default_policy("slurm", WORKLOAD)
+    workload = with_machine(WORKLOAD, Machine.flat(WORKLOAD.machine_processors))
+    task = Replay(
+        policy=mechanism_policy(Mechanism.SLURM_SOFT_LIMIT, policy),
+        queue_order=QueueOrderSettings(order="start-now"),
+        check=True,
+    )
+    run = task(workload, 0)
+    statistics = run.statistics
+    assert isinstance(statistics, AdjustedStatistics)
+    assert statistics.hook is not None
+    assert statistics.hook.adjusted == 0
+    assert statistics.ordering is not None
+    assert statistics.ordering.raised > 10
+    assert statistics.ordering.missed < statistics.ordering.raised / 10
+    plain = run.baseline.start_time - workload.submit_time
+    adjusted = run.adjusted.start_time - workload.submit_time
+    assert adjusted.mean() < plain.mean()
+    assert (run.adjusted.scheduled_time == workload.requested_time).all()
+    again = replace(task, scheme="user")(workload, 0)
+    assert (again.adjusted.start_time == run.adjusted.start_time).all(), "whatever the scheme"
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_the_daemon_starts_whom_a_plan_of_one_pool_written_apart_does(seed: int) -> None:
+    """On requests, where it does not matter when the daemon learns."""
+    made = replace(made_workload(300, seed), array_ids=None)
+    workload = with_machine(made, Machine.flat(made.machine_processors))
+    task = Replay(
+        policy=default_policy("slurm", workload),
+        queue_order=QueueOrderSettings(order="start-now"),
+        learn=False,
+        look_interval_s=LOOK_S,
+    )
+    run = task(workload, 0)
+    start_time = Trial(workload, learns=False).run()
+    assert (run.adjusted.start_time == start_time).all()
+    assert (run.baseline.start_time != start_time).any()
 
 
 def test_where_there_are_no_site_factors_it_is_refused() -> None:

@@ -36,10 +36,11 @@ class MechanismOptions(OptionGroup):
         ),
     ] = None
     queue_order: Annotated[
-        Literal[OrderName, "dynp"] | None,
+        Literal["start-now", OrderName, "dynp"] | None,
         typer.Option(
-            help="Let the sidecar keep the queue in this order through site factors (Slurm). The "
-            "run without Foretime keeps --order."
+            help="Let the sidecar keep the queue in this order through site factors (Slurm); "
+            "start-now: only raise jobs that should start at once. The run without Foretime keeps "
+            "--order."
         ),
     ] = None
     look_interval: Annotated[

@@ -39,6 +39,7 @@ from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.replays.report import WIDTH, render
+from foretime_sidecar.settings.queue_order_settings import START_NOW
 from foretime_sidecar.wording.durations import parse_duration
 
 
@@ -129,7 +130,9 @@ def _task(
         scheme=accuracy.scheme,
         mechanism=mechanism.chosen(policy),
         accuracy=accuracy,
-        learned=learning.learned(accuracy.scheme),
+        learned=learning.learned(
+            "learned" if mechanism.queue_order == START_NOW else accuracy.scheme
+        ),
         learn=learning.learn is Learn.CONTINUOUSLY,
         publish_interval_s=parse_duration(mechanism.publish_interval, "--publish-interval"),
         lua_version=mechanism.lua,
@@ -166,6 +169,8 @@ def _said_of_run(
     said: dict[str, str] = {}
     if mechanism.queue_order is not None:
         said |= {"queue order": mechanism.queue_order, "looks": mechanism.look_interval}
+    if task.starts_now:
+        return said | {"estimator": task.learned.estimator, "learn": learning.learn.value}
     said["scheme"] = task.scheme
     if task.scheme == "learned":
         said["estimator"] = task.learned.estimator

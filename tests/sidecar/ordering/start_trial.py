@@ -1,0 +1,255 @@
+"""Whole logs under Slurm's defaults, with and without jobs that start at once, in a few minutes.
+
+``python -m tests.sidecar.ordering.start_trial COPIES LOG...`` writes docs/start_now_logs.md. The
+plan here is written a second time, on numpy and for one pool alone, without the daemon: what
+`foretime replay --queue-order start-now` says of a log takes some 20 times as long.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from foretime_estimators.arrays import Float64Array, Int64Array
+from foretime_estimators.estimators.registry import parse_estimator
+from foretime_sim.engine.engine import simulate
+from foretime_sim.engine.estimated_run import (
+    finished_job,
+    job_requests,
+    logged_endings,
+    role_predictor,
+)
+from foretime_sim.engine.job_view import Moves
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.logs.filters import workload_of_log
+from foretime_sim.logs.log_files import read_log
+from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
+from foretime_sim.scores.repeats import Repeats
+from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.workloads.resource_requests import job_resources, with_machine
+from foretime_sim.workloads.workload import Workload
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_logs.md"
+LOOK_S, HEAD_DELAY_S, AGEING_S = 30, 3600, 36_000
+_ABOVE = 10**7
+_TAU_S = 10
+_HEAD = """# Whole logs with jobs that start at once
+
+    python -m tests.sidecar.ordering.start_trial {copies} LOG...
+
+Slurm 26.05's own rules with its defaults, the processors of each log as one pool; each figure over
+that of plain Slurm on the same jobs, as the mean of {copies} copies with submissions moved by up to
+a minute, and its standard deviation. The daemon looks every {look} s, and knows what had ended by
+then. *One reservation* is Slurm with `bf_job_part_count_reserve=1`, without Foretime. All jobs of
+the logs are scored, from the first on.
+
+| log | | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
+|---|---|---:|---:|---:|---:|---:|
+"""
+
+
+class Trial:
+    """One run of a log whose jobs are started at once.
+
+    Parameters
+    ----------
+    workload
+        On one pool.
+    learns
+        Whether jobs that end are learned; otherwise all are expected to take what they ask for.
+    """
+
+    def __init__(self, workload: Workload, *, learns: bool = True) -> None:
+        self.workload = workload
+        self._learns = learns
+        begin = int(workload.submit_time[0])
+        assert isinstance(workload.machine, Machine)
+        site = SlurmSite(workload.machine)
+        self.engine = Engine(
+            workload.machine_processors,
+            Policy(backfill=Slurm(site)),
+            begin,
+            epoch_of_zero=workload.epoch_of_zero,
+            machine=workload.machine,
+        )
+        self.requests = job_requests(workload)
+        self.endings = logged_endings(workload)
+        self.estimator = parse_estimator("expected")
+        self.predict = role_predictor(self.estimator)
+        jobs = len(workload)
+        self.asked = workload.requested_time.astype(np.int64)
+        self.processors = workload.processors.astype(np.int64)
+        self.order, self.fits = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+        self.start = np.full(jobs, -1, np.int64)
+        self.waiting: dict[int, None] = {}
+        self.running: dict[int, None] = {}
+        self.raised: set[int] = set()
+        self.promised: dict[int, int] = {}
+        self.begin = self.now = begin
+        self.due: int | None = None
+
+    def run(self) -> Int64Array:
+        """Give when each job starts."""
+        times = self.workload.submit_time.tolist()
+        runtimes = self.workload.actual_runtime.tolist()
+        for job, now in enumerate(times):
+            self._live_until(now)
+            told = self.predict(self.requests[job], now)
+            self.order[job], self.fits[job] = told.queue, told.backfill
+            self.engine.submit(
+                now,
+                int(self.processors[job]),
+                runtimes[job],
+                int(self.asked[job]),
+                resources=job_resources(self.workload, job),
+            )
+            self.waiting[job] = None
+            self._happened()
+        while self.waiting and (event := self.engine.next_event_time) is not None:
+            self._live_until(event + 1)
+        self._take(self.engine.finish())
+        return self.start
+
+    def _happened(self) -> None:
+        if self.due is None:
+            self.due = self.now + (self.begin - self.now) % LOOK_S
+
+    def _live_until(self, until: int) -> None:
+        while True:
+            moments = (self.due, self.engine.next_event_time)
+            before = [moment for moment in moments if moment is not None and moment < until]
+            if not before:
+                break
+            self._advance(min(before))
+            if self.due is not None and self.due <= self.now:
+                self.due = None
+                self._look()
+            self._take(self.engine.settle())
+        self._advance(until)
+
+    def _advance(self, until: int) -> None:
+        if until > self.now:
+            moves = self.engine.advance(until)
+            self.now = until
+            self._take(moves)
+
+    def _take(self, moves: Moves) -> None:
+        for job in moves.started.tolist():
+            self.start[job] = self.engine.started_at(job)
+            del self.waiting[job]
+            self.running[job] = None
+        for job in moves.finished.tolist():
+            del self.running[job]
+            if not self._learns:
+                continue
+            request, ran = self.requests[job], self.engine.ran(job)
+            self.estimator.learn_one(finished_job(request, *ran, self.endings[job]))
+        if len(moves.started) or len(moves.finished):
+            self._happened()
+
+    def _look(self) -> None:
+        starts = self._plan()
+        for place, job in enumerate(starts):
+            self.engine.update(job, site_factor=_ABOVE - place)
+        for job in self.raised - set(starts):
+            if job in self.waiting:
+                self.engine.update(job, site_factor=0)
+        self.raised = set(starts)
+
+    def _plan(self) -> list[int]:
+        """Give who should start now, first to last."""
+        jobs = np.fromiter(self.waiting, np.int64, len(self.waiting))
+        running = np.fromiter(self.running, np.int64, len(self.running))
+        free = self.workload.machine_processors - int(self.processors[running].sum())
+        taken = np.cumsum(self.processors[jobs])
+        blocked = np.flatnonzero(taken > free)
+        if not len(blocked):
+            return []
+        first, others = jobs[: blocked[0]], jobs[blocked[0] + 1 :]
+        head = int(jobs[blocked[0]])
+        free -= int(self.processors[first].sum())
+        ends = np.maximum(self.start[running] + self.asked[running], self.now)
+        ends = np.concatenate([ends, self.now + self.asked[first]])
+        sizes = self.processors[np.concatenate([running, first])]
+        in_order = np.argsort(ends, kind="stable")
+        room = free + np.cumsum(sizes[in_order])
+        shadow = int(ends[in_order][np.searchsorted(room, self.processors[head])])
+        extra = free + int(sizes[ends <= shadow].sum()) - int(self.processors[head])
+        late_s = max(self.now - self.promised.setdefault(head, shadow), 0)
+        share = min(late_s / HEAD_DELAY_S, 1.0)
+        waited = self.now - self.workload.submit_time[others]
+        others = others[np.argsort(self.order[others] / (1 + waited / AGEING_S), kind="stable")]
+        need = self.fits[others] + (self.asked[others] - self.fits[others]) * share
+        starts = []
+        for job, needs in zip(others.tolist(), need.tolist(), strict=True):
+            size = int(self.processors[job])
+            in_time = self.now + needs <= shadow
+            if size <= free and (in_time or size <= extra):
+                free -= size
+                extra -= 0 if in_time else size
+                starts.append(job)
+            if not free:
+                break
+        return starts
+
+
+def figures(workload: Workload, start: Int64Array) -> Float64Array:
+    """Give mean wait, mean bounded slowdown, p99, p99.9 and longest wait."""
+    wait = start - workload.submit_time
+    ran = np.minimum(workload.actual_runtime, workload.requested_time)
+    slowdown = np.maximum((wait + ran) / np.maximum(ran, _TAU_S), 1)
+    tails = np.quantile(wait, [0.99, 0.999, 1.0])
+    return np.array([wait.mean(), slowdown.mean(), *tails])
+
+
+def plain(workload: Workload, reservations: int = 0) -> Int64Array:
+    """Give when jobs start without Foretime."""
+    assert isinstance(workload.machine, Machine)
+    parameters = SlurmParameters(bf_job_part_count_reserve=reservations)
+    site = SlurmSite(workload.machine, parameters=parameters)
+    return simulate(workload, Policy(backfill=Slurm(site))).start_time
+
+
+ARMS: dict[str, Callable[[Workload], Int64Array]] = {
+    "one reservation": lambda workload: plain(workload, 1),
+    "start-now": lambda workload: Trial(workload).run(),
+}
+
+
+def rows_of(path: Path, copies: int) -> list[str]:
+    """Give the rows of one log."""
+    logged, _ = workload_of_log(read_log(path))
+    machine = Machine.flat(logged.machine_processors)
+    ratios = defaultdict(list)
+    repeats = Repeats(count=max(copies, 2), seed=1)
+    for number in range(copies):
+        copy = replace(repeats.varied(logged, number), queues=None, requests=None)
+        workload = with_machine(copy, machine)
+        base = figures(workload, plain(workload))
+        for name, arm in ARMS.items():
+            ratios[name].append(figures(workload, arm(workload)) / base)
+    rows = []
+    for name, found in ratios.items():
+        means, spread = np.mean(found, axis=0), np.std(found, axis=0)
+        said = [f"{mean:.2f} ± {by:.2f}" for mean, by in zip(means, spread, strict=True)]
+        rows.append(f"| {logged.name} | {name} | {' | '.join(said)} |")
+    return rows
+
+
+def main(words: Sequence[str]) -> None:
+    """Write the page."""
+    copies = int(words[0])
+    rows = [row for log in words[1:] for row in rows_of(Path(log), copies)]
+    text = _HEAD.format(copies=copies, look=LOOK_S) + "\n".join([*rows, ""])
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
