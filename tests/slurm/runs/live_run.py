@@ -39,7 +39,8 @@ def cluster_of(configuration: RunConfiguration, release: SlurmRelease) -> SlurmC
     """
     files = files_of(configuration.site)
     etc_files = {"gres.conf": files.gres_conf, "topology.conf": files.topology_conf}
-    logging = {"SlurmctldDebug": "debug", "DebugFlags": "Backfill"}
+    # Jobs are told of until the end of the run.
+    logging = {"SlurmctldDebug": "debug", "DebugFlags": "Backfill", "MinJobAge": "86400"}
     cluster = SlurmCluster(
         release,
         conf={**files.values, **logging},
