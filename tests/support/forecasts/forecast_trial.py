@@ -235,9 +235,9 @@ def section(name: str, jobs: int, outcome: Outcome, learned: int) -> Iterator[st
     yield ""
     yield (
         f"{jobs} jobs, of which {len(outcome.wait_s)} were seen waiting,"
-        f" {outcome.wait_s.mean():.0f} s in the mean. The site's runs had the word at"
-        f" {outcome.trusted:.0%} of the looks. The served forecasts lose"
-        f" {scored.less_loss(np.asarray):.0%} less than past waits in"
+        f" {outcome.wait_s.mean():.0f} s in the mean.\n"
+        f"The site's runs had the word at {outcome.trusted:.0%} of the looks.\n"
+        f"The served forecasts lose {scored.less_loss(np.asarray):.0%} less than past waits in"
         f" seconds, {scored.less_loss(log10_s):.0%} less in log10."
     )
     yield ""
