@@ -230,6 +230,17 @@ class SelfMetrics(Collector):
     def _of_the_order(self) -> Iterator[Metric]:
         if self._sidecar.settings.queue_order.order == "none":
             return
+        starts = self._sidecar.scheduler.starts
+        if starts is not None:
+            yield CounterMetricFamily(
+                "foretime_jobs_raised", "Jobs raised to start at once.", value=starts.raised
+            )
+            yield CounterMetricFamily(
+                "foretime_jobs_raised_missed",
+                "Of these, jobs that had not started by the next look.",
+                value=starts.missed,
+            )
+            return
         yield GaugeMetricFamily(
             "foretime_queue_order_going_first",
             "Jobs that go before the others, having waited for long or near their bound.",

@@ -375,3 +375,28 @@ def test_a_name_that_there_is_not_is_told() -> None:
         HeldEstimator("oracle-of-delphi")
     with pytest.raises(InputError, match="needs the actual runtimes"):
         HeldEstimator("actual")
+
+
+@pytest.mark.parametrize(("takes_s", "saved"), [(0.0, [1, 3601, 7201]), (36.0, [1, 7201])])
+def test_saving_takes_no_more_than_a_hundredth_of_the_time(
+    home: Home, monkeypatch: pytest.MonkeyPatch, takes_s: float, saved: list[int]
+) -> None:
+    """Each hour; where it takes 36 s not before an hour has passed on the machine's clock, too."""
+    diary, feed = home.start()
+    machine_s = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: machine_s)
+    kept: list[int] = []
+
+    def state() -> dict[str, Any]:
+        nonlocal machine_s
+        machine_s += takes_s
+        return {}
+
+    monkeypatch.setattr(diary, "state", state)
+    monkeypatch.setattr(home.states, "save", lambda _name, now, *_: kept.append(now))
+    for hour in range(3):
+        feed.follow(look(1 + 3600 * hour))
+        machine_s += 1800
+    assert kept[1:] == saved[1:]
+    feed.follow(look(7201))
+    assert len(kept) == len(saved)

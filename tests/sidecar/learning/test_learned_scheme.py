@@ -109,12 +109,12 @@ def test_until_all_is_learned_the_combined_scheme_counts(
     assert not site.table.learned_rows
     combined = planned(sidecar, "zoe")
     assert combined < 3600  # by the project's row
-    assert "scheme combined, as estimator last-two can't be used: it has not learned" in caplog.text
+    assert "estimator last-two can't be gone by: it has not learned" in caplog.text
     for minute in range(1, 60):
         sidecar.poll(NOW + 60 * minute)
     assert site.scheme() == "learned"
     assert planned(sidecar, "alice") == 1200
-    assert caplog.messages[-1] == "scheme learned: jobs are planned by estimator last-two"
+    assert caplog.messages[-1] == "jobs are planned by estimator last-two"
     assert sum("can't be used" in line for line in caplog.messages) == 1
 
 
