@@ -459,14 +459,8 @@ class Sidecar:
         return self._scheduled_time(as_submitted(job))
 
     def _expected(self, job: JobRequest, now: int) -> RolePrediction | None:
-        """Give how long a job is expected to run, by what it is for; ``None`` if that is unknown.
-
-        By the scheme's estimator, or t_sched under the others.
-        """
-        if self.estimating is None:
-            time = self._scheduled_time(job)
-            return RolePrediction(time, time, job.requested_time)
-        if self.estimating.why_not:
+        """Give how long a job is expected to run, for each use of it; ``None`` if unknown."""
+        if self.estimating is None or self.estimating.why_not:
             return None
         return self.estimating.predict_roles(job, now)
 

@@ -119,9 +119,9 @@ class LearnedScheme:
         if self._was_ready is not (not reason):
             name = self.estimator.name
             if reason:
-                logger.warning("scheme combined, as estimator %s can't be used: %s", name, reason)
+                logger.warning("estimator %s can't be gone by: %s", name, reason)
             else:
-                logger.info("scheme learned: jobs are planned by estimator %s", name)
+                logger.info("jobs are planned by estimator %s", name)
         self._was_ready = not reason
 
     def predict(self, job: JobRequest, now: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The queue put into another order, where a site asks for it, and why.
+"""The queue put into another order, or jobs started at once, where a site asks for it, and why.
 
 Knows no forecast and no web server.
 

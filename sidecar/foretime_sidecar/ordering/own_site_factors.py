@@ -14,16 +14,13 @@ from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.client import (
     JobChange,
     QueuedJob,
-    QueueState,
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.ordering.queue_order import name_of
+from foretime_sidecar.queue.site_factors import pending_names, still_ours
 from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
-
-_LAST = -(2**31)  # no site factor that can be set: stands for one that does not show
 
 
 class OwnSiteFactors:
@@ -53,7 +50,7 @@ class OwnSiteFactors:
             return self._store.site_factors()
 
     def send(self, factors: Mapping[str, int]) -> None:
-        """Set site factors of jobs.
+        """Set site factors of jobs, in one request; 0 takes ours away.
 
         Raises
         ------
@@ -62,9 +59,10 @@ class OwnSiteFactors:
         """
         if not factors:
             return
+        given = {job_id: factor for job_id, factor in factors.items() if factor}
         self._has_none = False
         with self._lock:
-            self._store.note_site_factors(factors)
+            self._store.note_site_factors(given)
         changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]
         try:
             self._client.update(changes)
@@ -76,22 +74,14 @@ class OwnSiteFactors:
             logger.info("some site factors were refused: %s", error)
         else:
             with self._lock:
-                self._store.settle_site_factors(factors)
+                self._store.settle_site_factors(given)
+                self._store.forget_site_factors(factors.keys() - given.keys())
 
     def forget_gone(self, ours: Iterable[str], jobs: Sequence[QueuedJob]) -> None:
         """Forget those of jobs that are pending no more."""
         if gone := set(ours) - pending_names(jobs):
             with self._lock:
                 self._store.forget_site_factors(gone)
-
-    def clear(self, job_ids: Iterable[str]) -> None:
-        """Take away those of some pending jobs; raises `SchedulerError` as `send`."""
-        wanted = sorted(job_ids)
-        if not wanted:
-            return
-        self._client.update([JobChange(job_id, site_factor=0) for job_id in wanted])
-        with self._lock:
-            self._store.forget_site_factors(wanted)
 
     def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
         """Take away every site factor of ours, and give how many jobs still had one.
@@ -110,14 +100,8 @@ class OwnSiteFactors:
         if not ours:
             self._has_none = True
             return 0
-        names = pending_names(self._client.queue().jobs if jobs is None else jobs)
-        factors = self._client.site_factors()
-        # One that Slurm does not weigh now (held since, say) has what we last gave it.
-        mine = [
-            job_id
-            for job_id in sorted(ours.keys() & names)
-            if factors.get(job_id, _LAST) in ours[job_id] | {_LAST}
-        ]
+        queue = self._client.queue().jobs if jobs is None else jobs
+        mine = still_ours(ours, self._client.site_factors(), queue)
         changes = [JobChange(job_id, site_factor=0) for job_id in mine]
         if changes:
             logger.warning("the queue's own order is given back: %d jobs", len(changes))
@@ -143,9 +127,3 @@ def why_no_site_factors(configuration: SchedulerConfiguration) -> str:
     if configuration.federation:
         return f"the cluster is in the federation {configuration.federation}"
     return ""
-
-
-def pending_names(jobs: Sequence[QueuedJob]) -> set[str]:
-    """Give the names, as site factors go by, of what is still pending: of arrays and of tasks."""
-    pending = [job for job in jobs if job.state is QueueState.PENDING]
-    return {name_of(job) for job in pending} | {job.request.job_id for job in pending}

@@ -19,6 +19,7 @@ from foretime_sim.engine.queue_places import score
 from foretime_sim.policies.order import Order
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.queue.site_factors import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,6 @@ def can_start(job: QueuedJob, now: int) -> bool:
     if job.state is not QueueState.PENDING or job.held or job.dependent or job.heterogeneous:
         return False
     return job.eligible_time is not None and job.eligible_time <= now
-
-
-def name_of(job: QueuedJob) -> str:
-    """Give the name that a job's site factor goes by: of a task its array's."""
-    return job.request.array_id or job.request.job_id
 
 
 def site_factors(

@@ -24,7 +24,8 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
-from foretime_sidecar.ordering.queue_order import can_start, name_of
+from foretime_sidecar.ordering.queue_order import can_start
+from foretime_sidecar.ordering.raising import SeenFactors
 from foretime_sidecar.ordering.start_plan import plan_starts
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import as_submitted
@@ -35,7 +36,6 @@ from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
 
-_ABOVE = 1000  # the rest: other factors drift between two looks
 _ASKED_AGAIN_S = 3600
 _JUDGED = 200
 _FEWEST_JUDGED = 50
@@ -64,12 +64,8 @@ class StartNow:
         Whom the settings leave alone.
     head_delay_s
         How late a head job may be before nobody goes before it on an expected runtime, seconds.
-    client
-        The scheduler.
-    store
-        Remembers which site factors are ours.
-    lock
-        Held while the store is used.
+    client, store, lock
+        As of `OwnSiteFactors`.
 
     Attributes
     ----------
@@ -95,6 +91,7 @@ class StartNow:
         self._breaker = BreakerEvents(store)
         self.refused = ""
         self.raised = self.missed = 0
+        self._has_begun = False
         self._raised_last: frozenset[str] = frozenset()
         self._misses: dict[str, tuple[int, int]] = {}  # how often, and when it may be again
         self._outcomes: deque[bool] = deque(maxlen=_JUDGED)  # whether it was missed
@@ -142,6 +139,12 @@ class StartNow:
             self.give_back(look.queue.jobs)
             return 0
         self.refused = ""
+        if not self._has_begun:
+            # What another daemon, or another order, has left stands in the look's priorities.
+            given_back = self._own.give_back(look.queue.jobs)
+            self._has_begun = True
+            if given_back:
+                return 0
         now, ours = look.taken_at, self._own.all()
         waiting = {
             job.request.job_id: job for job in look.queue.jobs if job.state is QueueState.PENDING
@@ -151,7 +154,7 @@ class StartNow:
         if not waiting:
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
-        seen = _Factors(self._client.site_factors(), ours)
+        seen = SeenFactors(self._client.site_factors(), ours)
 
         def expected_of(job: QueuedJob) -> RolePrediction | None:
             may = self._may_start(job, seen, exclusions, now)
@@ -159,18 +162,19 @@ class StartNow:
 
         plan = plan_starts(look, expected_of, seen.own_priority, lambda name: self._late(name, now))
         self._note_heads(plan.heads, look)
-        wanted = _wanted(plan.starts, list(waiting.values()), seen)
-        self._own.clear(
-            name
+        raised = seen.above_all(plan.starts, list(waiting.values()))
+        changes = {
+            name: 0
             for name in ours.keys() & waiting.keys()
-            if name not in wanted and seen.own_part(waiting[name])
-        )
-        self._own.send(
-            {name: to for name, to in wanted.items() if ours.get(name) != frozenset({to})}
-        )
-        self._own.forget_gone(ours.keys() - wanted.keys(), look.queue.jobs)
-        self._raised_last = frozenset(wanted)
-        return len(wanted)
+            if name not in raised and seen.own_part(waiting[name])
+        }
+        changes |= {name: to for name, to in raised.items() if ours.get(name) != frozenset({to})}
+        self._own.send(changes)
+        self._own.forget_gone(ours.keys() - raised.keys(), look.queue.jobs)
+        self._raised_last = frozenset(raised)
+        if raised:
+            logger.info("raised to start at once: %s", ", ".join(raised))
+        return len(raised)
 
     def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
         """Take away every site factor of ours; see `OwnSiteFactors.give_back`."""
@@ -204,7 +208,9 @@ class StartNow:
             for gone in known.keys() - waiting.keys():
                 del known[gone]
 
-    def _may_start(self, job: QueuedJob, seen: _Factors, exclusions: Exclusions, now: int) -> bool:
+    def _may_start(
+        self, job: QueuedJob, seen: SeenFactors, exclusions: Exclusions, now: int
+    ) -> bool:
         """Whether this job may be raised, if the plan says so."""
         name = job.request.job_id
         _, again_at = self._misses.get(name, (0, 0))
@@ -243,47 +249,6 @@ class StartNow:
         """Say how late the head job of a slurm_partition is, as a share of what it may be."""
         planned = self._promised.get(self._heads.get(queue, ""))
         return 0.0 if planned is None else (now - planned) / self._head_delay_s
-
-
-class _Factors:
-    """The site factors of pending jobs, and which of them are ours."""
-
-    def __init__(self, factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> None:
-        self._factors = factors
-        self._ours = ours
-
-    def own_priority(self, job: QueuedJob) -> int:
-        """Give a job's priority without what we added to it."""
-        return job.priority - self.own_part(job)
-
-    def own_part(self, job: QueuedJob) -> int:
-        """Give what of a job's site factor is ours."""
-        ours = self._ours.get(job.request.job_id)
-        if not ours:
-            return 0
-        factor = self._factors.get(job.request.job_id)
-        return factor if factor in ours else max(ours) if factor is None else 0
-
-    def is_free(self, job: QueuedJob) -> bool:
-        """Whether Slurm weighs a job, and nobody else has given it a site factor."""
-        factor = self._factors.get(job.request.job_id)
-        if factor is None:
-            factor = self._factors.get(name_of(job))
-        return factor is not None and factor in (0, self.own_part(job))
-
-
-def _wanted(
-    starts: Sequence[QueuedJob], waiting: Sequence[QueuedJob], seen: _Factors
-) -> dict[str, int]:
-    """Give the site factors that put these jobs before all others, in this order."""
-    top = max(seen.own_priority(job) for job in waiting)
-    wanted = {}
-    for place, job in enumerate(starts):
-        own = seen.own_part(job)
-        if not own or seen.own_priority(job) + own <= top:
-            own = top + _ABOVE + len(starts) - place - seen.own_priority(job)
-        wanted[job.task_ids[0] if job.tasks > 1 else job.request.job_id] = own
-    return wanted
 
 
 def _unsuitable(configuration: SchedulerConfiguration) -> str:

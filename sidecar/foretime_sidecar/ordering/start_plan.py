@@ -14,18 +14,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from foretime_estimators.arrays import Int64Array
+from foretime_estimators.arrays import Int8Array, Int64Array
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_sim.engine.forward import first_pass
 from foretime_sim.engine.schedule import StartedBy
+from foretime_sim.engine.snapshot import Snapshot
+from foretime_sim.machines.machine import SlurmPartition
 from foretime_sim.policies.families import Candidates, Easy
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.role_times import RoleTimes
 
-from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.queue.queue_snapshot import snapshot_of
 
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
@@ -47,8 +49,7 @@ class StartPlan:
     starts
         Jobs that should start before others, first to last; of an array its first task alone.
     heads
-        The first job of each slurm_partition that has to wait, by the partition's name; "" is the
-        name where nodes are not told.
+        The first job of each slurm_partition that has to wait, by the partition's name.
     """
 
     starts: tuple[QueuedJob, ...]
@@ -76,63 +77,49 @@ def plan_starts(
         How late the head job of a slurm_partition is, by the partition's name, from 0 to 1. What
         candidates there must fit with grades from the expected runtime to the requested one.
     """
-    queue = look.queue
-    jobs = tuple(
-        replace(job, priority=own_priority(job)) if job.state is QueueState.PENDING else job
-        for job in queue.jobs
-    )
     taken = snapshot_of(
-        Queue(queue.processors, jobs),
+        look.queue,
         look.cluster,
         taken_at=look.taken_at,
         reservations=look.reservations,
         tells=False,
     )
-    given = {id(mine): job for mine, job in zip(jobs, queue.jobs, strict=True)}
     waiting = taken.jobs[len(taken.snapshot.running) :]
-    if not waiting:
+    if not waiting or taken.live is None:
         return StartPlan((), {})
-    times = {id(job): expected(given[id(job)]) for job in waiting}
-    started = _pass(taken, waiting, times, look.taken_at, lateness)
-    tiers = _Tiers(taken)
-    heads = _heads(waiting, started, tiers, look.taken_at)
-    highest = max((tiers.of(job) for job in heads.values()), default=0)
-    chosen: dict[int, tuple[float, QueuedJob]] = {}
+    of_job = {id(job): job for job in waiting}
+    times = {key: expected(job) for key, job in of_job.items()}
+    priority = {key: own_priority(job) for key, job in of_job.items()}
+    partitions = _Partitions(taken.live.machine.slurm_partitions)
+    late: dict[str, float] = {}
+    for name in partitions.tier:
+        late[name] = min(max(lateness(name), 0.0), 1.0)
+    requested = taken.snapshot.pending.requested_time
+    order, fits = requested.copy(), requested.copy()
+    for row, job in enumerate(waiting):
+        if (time := times[id(job)]) is not None:
+            share = max(late[name] for name in partitions.of(job))
+            order[row] = max(round(_key(time, job, look.taken_at)), 1)
+            fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
+    column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
+    started = first_pass(_as_asked(taken.snapshot, RoleTimes(order, fits, None), column), _PASS)
+    heads = _heads(waiting, started, column, partitions, look.taken_at)
+    highest = max((partitions.tier_of(job) for job in heads.values()), default=0)
+    starts: dict[int, float] = {}
     for job, how in zip(waiting, started.tolist(), strict=True):
         time = times[id(job)]
-        if how in (0, StartedBy.HEAD) or time is None or tiers.of(job) < highest:
+        if how in (0, StartedBy.HEAD) or time is None or partitions.tier_of(job) < highest:
             continue  # Slurm starts by itself who is the first
-        chosen.setdefault(id(job), (_key(time, job, look.taken_at), given[id(job)]))
-    starts = [job for _, job in sorted(chosen.values(), key=lambda each: each[0])]
-    return StartPlan(tuple(starts), {name: given[id(job)] for name, job in heads.items()})
+        starts[id(job)] = _key(time, job, look.taken_at)
+    return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 
-def _pass(
-    taken: QueueSnapshot,
-    waiting: Sequence[QueuedJob],
-    times: Mapping[int, RolePrediction | None],
-    now: int,
-    lateness: Callable[[str], float],
-) -> Int64Array:
-    snapshot = taken.snapshot
-    requested = snapshot.pending.requested_time
-    order, fits = requested.copy(), requested.copy()
-    late: dict[str, float] = {}
-    for row, job in enumerate(waiting):
-        time = times[id(job)]
-        if time is None:
-            continue
-        order[row] = max(round(_key(time, job, now)), 1)
-        share = 0.0
-        for name in queues_or_pool(job, taken):
-            if name not in late:
-                late[name] = min(max(lateness(name), 0.0), 1.0)
-            share = max(share, late[name])
-        fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
+def _as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snapshot:
+    """Give a snapshot whose running jobs take what they asked for, and waiting ones these times."""
     running = snapshot.running
     # One that has passed its limit ends soon, but it has not yet.
-    at_least = now - running.start_time + _OVERRUN_S
-    asked = replace(
+    at_least = snapshot.now - running.start_time + _OVERRUN_S
+    return replace(
         snapshot,
         running=replace(
             running,
@@ -140,9 +127,8 @@ def _pass(
             scheduled_time=None,
             time_limit=None,
         ),
-        pending=replace(snapshot.pending, scheduled_time=RoleTimes(order, fits, None)),
+        pending=replace(snapshot.pending, scheduled_time=times, priority=priority),
     )
-    return first_pass(asked, _PASS).astype(np.int64)
 
 
 def _key(time: RolePrediction, job: QueuedJob, now: int) -> float:
@@ -151,47 +137,36 @@ def _key(time: RolePrediction, job: QueuedJob, now: int) -> float:
     return time.queue / (1 + max(now - since, 0) / AGEING_S)
 
 
-def queues_or_pool(job: QueuedJob, taken: QueueSnapshot) -> list[str]:
-    """Name the slurm_partitions that a job is in, of those that take jobs; "" on a flat pool."""
-    if taken.live is None:
-        return [""]
-    up = {part.name for part in taken.live.machine.slurm_partitions}
-    named = [name for name in (job.request.queue or "").split(",") if name in up]
-    return named or [taken.live.machine.slurm_partitions[0].name]
+class _Partitions:
+    """The slurm_partitions that take jobs, and in which of them a job is."""
 
+    def __init__(self, partitions: Sequence[SlurmPartition]) -> None:
+        self.tier = {part.name: part.priority_tier for part in partitions}
+        self._default = next((part.name for part in partitions if part.default), None)
 
-class _Tiers:
-    """PriorityTier of jobs: the highest of their slurm_partitions."""
+    def of(self, job: QueuedJob) -> list[str]:
+        named = [name for name in (job.request.queue or "").split(",") if name in self.tier]
+        return named or [self._default or next(iter(self.tier))]
 
-    def __init__(self, taken: QueueSnapshot) -> None:
-        self._taken = taken
-        parts = () if taken.live is None else taken.live.machine.slurm_partitions
-        self._tier = {part.name: part.priority_tier for part in parts}
-
-    def of(self, job: QueuedJob) -> int:
-        return max(self._tier.get(name, 0) for name in self.names(job))
-
-    def names(self, job: QueuedJob) -> list[str]:
-        return queues_or_pool(job, self._taken)
+    def tier_of(self, job: QueuedJob) -> int:
+        """Give PriorityTier of a job: the highest of its slurm_partitions."""
+        return max(self.tier[name] for name in self.of(job))
 
 
 def _heads(
-    waiting: Sequence[QueuedJob], started: Int64Array, tiers: _Tiers, now: int
+    waiting: Sequence[QueuedJob],
+    started: Int8Array,
+    priority: Int64Array,
+    partitions: _Partitions,
+    now: int,
 ) -> dict[str, QueuedJob]:
     """Give the first job of each slurm_partition that has to wait."""
+    tiers = np.array([partitions.tier_of(job) for job in waiting])
+    submitted = np.array([job.request.submit_time for job in waiting])
     heads: dict[str, QueuedJob] = {}
-    in_order = sorted(
-        range(len(waiting)),
-        key=lambda row: (
-            -tiers.of(waiting[row]),
-            -waiting[row].priority,
-            waiting[row].request.submit_time,
-            row,
-        ),
-    )
-    for row in in_order:
+    for row in np.lexsort((submitted, -priority, -tiers)).tolist():
         job = waiting[row]
         if not started[row] and (job.eligible_time or 0) <= now:
-            for name in tiers.names(job):
+            for name in partitions.of(job):
                 heads.setdefault(name, job)
     return heads

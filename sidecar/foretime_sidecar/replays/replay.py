@@ -253,7 +253,7 @@ class Replay:
             raise InputError('queue_order: order is "none", which leaves the queue as it is')
 
     def _settings(self, folder: Path) -> Settings:
-        adjusts = self.scheme in TABLE_SCHEMES
+        adjusts = self.scheme in TABLE_SCHEMES and not self.starts_now
         kind: Literal["slurm", "pbs"] = "slurm"
         if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
             kind = "pbs"
@@ -262,7 +262,7 @@ class Replay:
             scheduler=SchedulerSettings(kind=kind, overlap_s=0),
             store=StoreSettings(path=str(folder / "foretime.sqlite"), durability="normal"),
             accuracy=self.accuracy.model_copy(update={"scheme": self.scheme})
-            if adjusts and not self.starts_now
+            if adjusts
             else self.accuracy.model_copy(update={"threshold": _MORE_JOBS_THAN_ANY}),
             learned=self.learned,
             # What would take enforce from the hook is for administrators to look into.
@@ -271,10 +271,7 @@ class Replay:
             ),
             table=TableSettings(
                 path=str(folder / "foretime.table"),
-                # Where no job is planned short nobody reads it.
-                publish_interval_s=_OUTLASTS_ANY_LOG_S
-                if self.starts_now
-                else self.publish_interval_s,
+                publish_interval_s=self.publish_interval_s,
                 # Nothing is polled while nothing happens, so the table must outlast a quiet week;
                 # one of history alone is never written again, so it must outlast the log.
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
@@ -282,7 +279,7 @@ class Replay:
             forecast=self._forecast_settings(),
             queue_order=self.queue_order or QueueOrderSettings(),
             hook=HookSettings(
-                mode="enforce" if adjusts and not self.starts_now else "observe",
+                mode="enforce" if adjusts else "observe",
                 mechanism=self.mechanism.value,
                 # The mock has no deadlines, and its guard is the engine's own.
                 planned_at="submission",
@@ -455,7 +452,7 @@ class Replay:
         next_poll = mock.now + self.publish_interval_s
         next_look = mock.now
         for index, now in enumerate(times):
-            if self.learn and now >= next_poll:
+            if self.learn and now >= next_poll and not self.starts_now:  # whose looks poll
                 # The last poll before this submission; those before it would have told the hook
                 # nothing that this one does not.
                 at = now - (now - next_poll) % self.publish_interval_s

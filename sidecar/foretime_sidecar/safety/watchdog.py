@@ -13,7 +13,8 @@ from pathlib import Path
 
 from foretime_estimators.jobs.errors import StateError
 
-from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState, SchedulerClient
+from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerClient
+from foretime_sidecar.queue.site_factors import pending_names, still_ours
 from foretime_sidecar.safety.heartbeat import heartbeat_path, promised_pause_s, silent_for_s
 from foretime_sidecar.safety.limit_repairs import Repair, changes_of, lowered_limits, undone
 from foretime_sidecar.safety.refinements import refined_in
@@ -103,15 +104,10 @@ def _site_factors(
         ours = site_factors_in(Path(settings.store.path))
     except StateError:
         return []
-    pending = [job for job in jobs if job.state is QueueState.PENDING]
-    names = {job.request.job_id for job in pending} | {job.request.array_id for job in pending}
-    if ours.keys().isdisjoint(names):
+    if ours.keys().isdisjoint(pending_names(jobs)):
         return []
-    seen = client.site_factors()
     return [
-        JobChange(name, site_factor=0)
-        for name in sorted(ours.keys() & names)
-        if name not in seen or seen[name] in ours[name] - {0}
+        JobChange(name, site_factor=0) for name in still_ours(ours, client.site_factors(), jobs)
     ]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.store.forgotten_users import ForgottenUsers
 from foretime_sidecar.store.migrations import migrations
 from foretime_sidecar.store.reading import read_only
+from foretime_sidecar.store.site_factors import SELECT, by_job
 
 Durability = Literal["full", "normal"]
 
@@ -359,10 +359,7 @@ class Store:
 
     def site_factors(self) -> dict[str, frozenset[int]]:
         """Give the site factors that are ours by job: the one that it has is among them."""
-        found: dict[str, set[int]] = defaultdict(set)
-        for job_id, factor in self.rows("SELECT job_id, site_factor FROM site_factors"):
-            found[job_id].add(factor)
-        return {job_id: frozenset(factors) for job_id, factors in found.items()}
+        return by_job((job_id, factor) for job_id, factor in self.rows(SELECT))
 
     def note_site_factors(self, factors: Mapping[str, int]) -> None:
         """Write down site factors that are about to be set."""

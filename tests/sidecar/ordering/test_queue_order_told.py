@@ -181,3 +181,6 @@ def test_of_jobs_that_are_started_at_once_it_is_told_how_many(tmp_path: Path) ->
             "the next look: 0"
         )
         assert "Order of the queue" not in _asked(site, "/", USER).text
+        metrics = _asked(site, "/metrics").text
+        assert "foretime_jobs_raised_total 0.0" in metrics
+        assert "foretime_jobs_raised_missed_total 0.0" in metrics

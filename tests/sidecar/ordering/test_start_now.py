@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -253,6 +254,43 @@ def test_a_daemon_that_was_killed_finds_what_it_had_raised(world: World) -> None
     assert world.look() == 0
     assert factors_of(world.noting)[job] == 0
     assert world.store.site_factors() == {}
+
+
+def test_what_another_order_left_is_given_back_first(world: World) -> None:
+    """Its site factors stand in the priorities of that look, and would make others the first."""
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    world.store.note_site_factors({world.head: 3, job: 900})
+    world.slurm.run(
+        ["scontrol"], f"update JobId={job} SiteFactor=900\nupdate JobId={world.head} SiteFactor=3\n"
+    )
+    assert world.look() == 0
+    assert set(factors_of(world.noting).values()) == {0}
+    assert world.store.site_factors() == {}
+    assert world.look() == 1
+
+
+def test_a_look_makes_all_changes_in_one_request(world: World) -> None:
+    """One job is raised as another, which was raised and did not start, loses its factor."""
+    first = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    second = world.submit(1, 5, expected_h=0.5)
+    requests: list[str] = []
+    run = world.noting.slurm.run
+
+    def noted(argv: Sequence[str], stdin: str | None = None) -> object:
+        if stdin is not None:
+            requests.append(stdin)
+        return run(argv, stdin)
+
+    world.noting.slurm = SimpleNamespace(run=noted)  # type: ignore[assignment]
+    assert world.look() == 1
+    (request,) = requests
+    assert [line.split()[1] for line in request.splitlines()[:-1]] == [
+        f"JobId={first}",
+        f"JobId={second}",
+    ]
 
 
 def test_what_is_raised_is_written_down_before_it_is_sent(world: World) -> None:

@@ -29,6 +29,7 @@ _NO_NEW_JOBS = {
 _GPU = re.compile(r"(?:gres[:/])?gpu(?::([^:=(,\s]+))??(?:[:=](\d+))?(?:\(.*?\))?", re.ASCII)
 
 
+# A replay's nodes never change; what a live Slurm says of them tells their load, too.
 @lru_cache(maxsize=1)
 def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
     """Read ``scontrol show node``, ``show partition`` (both ``--oneliner``) and ``show config``.

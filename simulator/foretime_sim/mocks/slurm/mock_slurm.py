@@ -374,10 +374,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
         told = self._each(replies.queued, jobs)
         for job, fields in zip(jobs, told, strict=True):
             # Under a site's rules the order is theirs, and limits keep jobs.
-            priority = self._engine.slurm_priority(job)
-            if priority is None and self._jobs[job].phase is Phase.WAITING:
-                priority = _NOT_WEIGHED_YET if self._has_priorities else None
-            if priority is not None:
+            if self._has_priorities and self._jobs[job].phase is Phase.WAITING:
+                priority = self._engine.slurm_priority(job) or _NOT_WEIGHED_YET
                 reason = self._engine.slurm_reason(job) or fields["state_reason"]
                 fields |= {"priority": priority, "state_reason": reason}
         if self._node_replies is None:
