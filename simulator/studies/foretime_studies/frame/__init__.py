@@ -3,6 +3,6 @@
 Knows no paper.
 
 Public names: `command.study_command`, `report.StudyReport`, `tables.StudyTable`,
-`published.published`, `claims.keeps`, `targets.Target`, `runs.run_cases`,
-`kept_results.kept_results`, `progress.counted_on`.
+`tables.study_table`, `published.published`, `claims.keeps`, `targets.Target`, `targets.Spread`,
+`runs.run_cases`, `kept_results.kept_results`, `kept_results.kept_cases`, `progress.counted_on`.
 """

@@ -80,24 +80,17 @@ def study_command(*, shown: Collection[str] = (), kept: bool = False) -> Callabl
                 _print(report, shown, output_dir, time.perf_counter() - began)
 
         told = typer.Option("--output-dir", "-o", help="Folder for report, tables and figures.")
-        common = (
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        asked = [
+            *(parameter.replace(kind=keyword) for parameter in own),
             inspect.Parameter(
-                "output_dir",
-                inspect.Parameter.KEYWORD_ONLY,
-                default=Path(name),
-                annotation=Annotated[Path, told],
+                "output_dir", keyword, default=Path(name), annotation=Annotated[Path, told]
             ),
-            inspect.Parameter(
-                "as_json",
-                inspect.Parameter.KEYWORD_ONLY,
-                default=False,
-                annotation=JsonTablesOption,
-            ),
-        )
-        asked = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+            inspect.Parameter("as_json", keyword, default=False, annotation=JsonTablesOption),
+        ]
         typed = cast(Any, command)
-        typed.__signature__ = inspect.Signature([*asked, *common])
-        typed.__annotations__ = {each.name: each.annotation for each in (*asked, *common)}
+        typed.__signature__ = inspect.Signature(asked)
+        typed.__annotations__ = {each.name: each.annotation for each in asked}
         return command
 
     return command_of

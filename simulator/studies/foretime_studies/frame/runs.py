@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from foretime_sim.scores.metrics import Direction, rank, slowdown, unitless_wait
 from foretime_sim.scores.repeats import FEWEST_REPEATS, Repeats
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.kept_results import in_threads
 from foretime_studies.frame.tables import Row
 
 METRICS = ("wait", "unitless_wait", "slowdown")
@@ -223,28 +224,15 @@ def run_cases(
     for name in {case.on for case in cases if case.repeated}:
         for repeat in range(repeats):
             copies[name, repeat + 1] = varying.varied(numbered[name], repeat)
-    tasks = [
-        (case, number)
+    tasks = {
+        (case.name, number): functools.partial(
+            _run, copies[case.on, number], case, planned[case.on, case.estimate], classes
+        )
         for number in range(repeats + 1)
         for case in cases
         if number == 0 or case.repeated
-    ]
-    found: dict[tuple[str, int], RunFigures] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        futures = {
-            pool.submit(
-                _run, copies[case.on, number], case, planned[case.on, case.estimate], classes
-            ): (case.name, number)
-            for case, number in tasks
-        }
-        try:
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                if progress is not None:
-                    progress(len(found))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    }
+    found = in_threads(tasks, workers, progress)
     runs = StudyRuns()
     for case in cases:
         numbers = range(1, repeats + 1) if case.repeated else ()

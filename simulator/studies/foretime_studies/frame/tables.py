@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ParamSpec, TypeAlias
 
 import pandas as pd
 from foretime_estimators.jobs.errors import InputError
+from pydantic import TypeAdapter
 
 Cell: TypeAlias = str | int | float | None
 Entry: TypeAlias = tuple[str, Cell] | tuple[str, Cell, str]
 """A cell of a row with its column's heading and the format of its numbers."""
 Row: TypeAlias = Sequence[Entry]
+Rows: TypeAlias = Generator[Row, None, None]
+NotedRows: TypeAlias = Generator[Row, None, str]
+"""Rows of a table; the note below them is returned at the end."""
+Asked = ParamSpec("Asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +140,39 @@ class StudyTable:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> StudyTable:
         """Take what `to_json` gave."""
-        return cls(
-            document["key"],
-            document["title"],
-            tuple(Column(column["title"], column["form"]) for column in document["columns"]),
-            tuple(tuple(row) for row in document["rows"]),
-            document["note"],
-        )
+        return TypeAdapter(cls).validate_python(document)
+
+
+def study_table(
+    key: str, title: str, note: str = ""
+) -> Callable[[Callable[Asked, Rows | NotedRows]], Callable[Asked, StudyTable]]:
+    """Make a function that yields the rows of a table give the table.
+
+    Examples
+    --------
+    >>> from foretime_studies.frame.tables import NotedRows, study_table
+    >>> @study_table("waits", "Mean waits")
+    ... def waits(copies: int) -> NotedRows:
+    ...     yield [("order", "fcfs"), ("wait, s", 90.0, ",.0f")]
+    ...     return f"Means over {copies} copies."
+    >>> waits(3).note
+    'Means over 3 copies.'
+    """
+
+    def table_of(rows_of: Callable[Asked, Rows | NotedRows]) -> Callable[Asked, StudyTable]:
+        @functools.wraps(rows_of)
+        def table(*args: Asked.args, **named: Asked.kwargs) -> StudyTable:
+            returned: list[str | None] = []
+
+            def rows() -> Rows:
+                returned.append((yield from rows_of(*args, **named)))
+
+            made = StudyTable.of(key, title, rows())
+            return replace(made, note=returned[0] or note)
+
+        return table
+
+    return table_of
 
 
 def fill_page(page: str, tables: Iterable[StudyTable]) -> str:

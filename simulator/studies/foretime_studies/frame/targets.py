@@ -47,17 +47,31 @@ class Target(NamedTuple):
         return ", ".join(words.format(at) for words, at in bounds if at is not None) or "–"
 
 
-class Measured(NamedTuple):
-    """Mean over the repeats, and Student's interval from three on."""
+class Spread(NamedTuple):
+    """A figure over several runs, and Student's interval of its mean from three on.
 
+    Attributes
+    ----------
+    first
+        Of the first run, which is what a paper with single runs would print.
+    mean, interval
+        Over all of them.
+    """
+
+    first: float
     mean: float
     interval: Interval | None
 
     @classmethod
-    def of(cls, values: Sequence[float], level: float = 0.95) -> Measured:
-        """Sum up the figures of at least one repeat."""
+    def of(cls, values: Sequence[float], level: float = 0.95) -> Spread:
+        """Sum up the figures of at least one run."""
         interval = t_interval(values, level) if len(values) >= FEWEST_REPEATS else None
-        return cls(float(np.mean(values)), interval)
+        return cls(values[0], float(np.mean(values)), interval)
+
+    @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """Both ends of the interval."""
+        return (None, None) if self.interval is None else (self.interval.low, self.interval.high)
 
     def ranging(self) -> str:
         """Write it with both ends of its interval."""

@@ -18,8 +18,12 @@ from foretime_studies.frame.report import StudyReport
 from foretime_studies.gaussier2015.figures import figures
 from foretime_studies.gaussier2015.logs import studied_logs
 from foretime_studies.gaussier2015.paper import PAPER_LOGS
-from foretime_studies.gaussier2015.prediction_tables import prediction_tables
-from foretime_studies.gaussier2015.predictions import Predicted, predictions, runs_in_all
+from foretime_studies.gaussier2015.predictions import (
+    Predicted,
+    prediction_tables,
+    predictions,
+    runs_in_all,
+)
 from foretime_studies.gaussier2015.study import Gaussier2015, StudySettings, study
 from foretime_studies.gaussier2015.tables import tables
 

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from foretime_studies.frame.plots import both_logarithmic, curves, panels
-from foretime_studies.gaussier2015.prediction_tables import drawn
-from foretime_studies.gaussier2015.predictions import ERRORS_S, PREDICTED_S, Predicted
+from foretime_studies.gaussier2015.predictions import ERRORS_S, PREDICTED_S, Predicted, drawn
 from foretime_studies.gaussier2015.study import (
     CLAIRVOYANT_SJBF,
     EASY,

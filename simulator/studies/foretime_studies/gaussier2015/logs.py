@@ -15,20 +15,13 @@ from foretime_studies.gaussier2015.paper import paper_log
 from foretime_studies.gaussier2015.study import StudiedLog
 
 
-def studied_logs(logs: list[Path], given: Sequence[str] | None) -> list[StudiedLog]:
+def studied_logs(
+    logs: list[Path],
+    given: Sequence[str] | None,  # what ``--processors`` says
+) -> list[StudiedLog]:
     """Read the logs once, so that one that can't be simulated is refused before all runs.
 
-    Parameters
-    ----------
-    logs
-        Their files.
-    given
-        What ``--processors`` says.
-
-    Raises
-    ------
-    InputError
-        If a log can't be simulated, two have one name, or a size is of no log.
+    InputError if a log can't be simulated, two have one name, or a size is of no log.
     """
     sizes = sizes_of(given, logs)
     studied: list[StudiedLog] = []

@@ -6,9 +6,9 @@ all are of runs with the paper's choice of correction and backfilling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
@@ -28,6 +28,10 @@ from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.scores.metrics import bounded_slowdown
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.kept_results import in_threads
+from foretime_studies.frame.progress import Progress, counted_on
+from foretime_studies.frame.tables import Row, Rows, StudyTable, study_table
+from foretime_studies.gaussier2015 import paper
 from foretime_studies.gaussier2015.study import LAST_TWO, REQUESTED, StudiedLog, StudySettings
 
 SQUARED_LOSS = "squared-squared-constant"
@@ -55,36 +59,18 @@ class _LastTwoCut(LastTwo):
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """How one estimator's predictions on one log were.
-
-    Attributes
-    ----------
-    log, prediction
-        Which.
-    avebsld
-        Mean bounded slowdown of the run.
-    mae_s
-        Mean absolute error, seconds.
-    mean_e_loss
-        Mean of equation 3.
-    under
-        Share of jobs that were predicted shorter than they ran.
-    ratio
-        Mean of min(predicted, actual) / max(predicted, actual), the accuracy of other papers.
-    errors
-        Share of jobs whose error is at most that of `ERRORS_S`, shape as there.
-    predictions
-        Share of jobs predicted at most that of `PREDICTED_S`, shape as there.
-    """
+    """How one estimator's predictions on one log were."""
 
     log: str
     prediction: str
-    avebsld: float
-    mae_s: float
-    mean_e_loss: float
-    under: float
+    avebsld: float  # mean bounded slowdown of the run
+    mae_s: float  # mean absolute error, seconds
+    mean_e_loss: float  # mean of equation 3
+    under: float  # share of jobs that were predicted shorter than they ran
+    # Mean of min(predicted, actual) / max(predicted, actual), the accuracy of other papers.
     ratio: float
-    errors: Float64Array
+    errors: Float64Array  # share of jobs whose error is at most that of `ERRORS_S`, shape as there
+    # Share of jobs predicted at most that of `PREDICTED_S`, shape as there.
     predictions: Float64Array
 
     @classmethod
@@ -121,24 +107,12 @@ def workload_of(log: StudiedLog) -> Workload:
 
 def predictions(
     logs: Sequence[StudiedLog],
-    settings: StudySettings,
+    settings: StudySettings,  # as in the campaign
     *,
-    workers: int = 2,
-    progress: Callable[[int], None] | None = None,
+    workers: int = 2,  # threads; runs that are native leave the interpreter's lock
+    progress: Progress | None = None,
 ) -> list[Predicted]:
-    """Run each of `COMPARED`, and `CUT`, on each log.
-
-    Parameters
-    ----------
-    logs
-        Which.
-    settings
-        As in the campaign.
-    workers
-        Threads; runs that are native leave the interpreter's lock.
-    progress
-        Called with the number of runs done.
-    """
+    """Run each of `COMPARED`, and `CUT`, on each log."""
     policy = Policy(
         backfill=Backfill.EASY_SJBF,
         correction=Correction.INCREMENTAL,
@@ -155,17 +129,85 @@ def predictions(
         return Predicted.of(log, prediction, schedule, workload)
 
     found: list[Predicted] = []
-    with ThreadPoolExecutor(workers) as pool:
-        for log in logs:
-            workload = workload_of(log)
-            tasks = [pool.submit(run, log.name, workload, name) for name in (*COMPARED, CUT)]
-            for done, _ in enumerate(as_completed(tasks), len(found) + 1):
-                if progress is not None:
-                    progress(done)
-            found += [task.result() for task in tasks]
+    for log in logs:
+        workload = workload_of(log)
+        tasks = {name: partial(run, log.name, workload, name) for name in (*COMPARED, CUT)}
+        done = in_threads(tasks, workers, counted_on(progress, len(found)))
+        found += [done[name] for name in tasks]
     return found
 
 
 def runs_in_all(logs: Sequence[StudiedLog]) -> int:
     """Count the runs of `predictions`."""
     return len(logs) * (len(COMPARED) + 1)
+
+
+DRAWN_LOG = "Curie"
+"""Whose predictions figures 4 and 5 show."""
+_TOLD_ERRORS_H = (-12, -6, -3, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 3, 6, 12)
+_TOLD_PREDICTED_S = (60, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400)
+
+
+def prediction_tables(predicted: Sequence[Predicted]) -> list[StudyTable]:
+    """Give all of them."""
+    shown = drawn(predicted)
+    hours = {int(h * 3_600): f"{h:+g} h" if h else "0" for h in _TOLD_ERRORS_H}
+    times = {s: f"{s / 60:g} min" if s < 3_600 else f"{s / 3_600:g} h" for s in _TOLD_PREDICTED_S}
+    errors = {name: one.errors for name, one in shown.items()}
+    values = {name: one.predictions for name, one in shown.items()}
+    log = next(iter(shown.values())).log
+    of = f"share of {log}'s jobs"
+    figure_4 = _distributions(hours, ERRORS_S, errors)
+    figure_5 = _distributions(times, PREDICTED_S, values)
+    return [
+        _table_8(predicted),
+        StudyTable.of("figure4", f"Figure 4. Prediction less runtime: {of}", figure_4),
+        StudyTable.of("figure5", f"Figure 5. Predicted values: {of}", figure_5),
+    ]
+
+
+def drawn(predicted: Sequence[Predicted]) -> dict[str, Predicted]:
+    """Give the predictions on Curie, or else on the last log, by their names."""
+    names = [one.log for one in predicted]
+    log = DRAWN_LOG if DRAWN_LOG in names else names[-1]
+    shown = {one.prediction: one for one in predicted if one.log == log}
+    return {name: shown[name] for name in COMPARED}
+
+
+@study_table(
+    "table8",
+    "Table 8. Errors of predictions",
+    "In runs with incremental correction and EASY-SJBF, so AVE_2's are of EASY++.",
+)
+def _table_8(predicted: Sequence[Predicted]) -> Rows:
+    """Errors of predictions on each log; the paper does not say of which log its table is."""
+    ours = [
+        (p.log, p.prediction, p.avebsld, p.mae_s, p.mean_e_loss, p.under, p.ratio)
+        for p in predicted
+    ]
+    printed = [
+        ("paper", name, None, paper.MAE_S[key], paper.MEAN_E_LOSS[key], None, None)
+        for name, key in {"AVE_2": "last-two", "E-loss": "e-loss"}.items()
+    ]
+    for log, prediction, avebsld, mae_s, mean_e_loss, under, ratio in (*ours, *printed):
+        yield [
+            ("log", log),
+            ("prediction", prediction),
+            ("AVEbsld", avebsld, ",.1f"),
+            ("MAE, s", mae_s, ",.0f"),
+            ("mean E-loss", f"{mean_e_loss:.3g}"),
+            ("under-predicted", under, ".1%"),
+            ("mean min/max ratio", ratio, ".2f"),
+        ]
+
+
+def _distributions(
+    told: dict[int, str], given: Int64Array, shares: dict[str, Float64Array]
+) -> Iterable[Row]:
+    """Give the shares at some places, by how these are told."""
+    for place, words in told.items():
+        at = int(np.searchsorted(given, place, side="right")) - 1
+        yield [
+            ("at most", words),
+            *((name, float(values[at]), ".1%") for name, values in shares.items()),
+        ]

@@ -26,17 +26,12 @@ class Rule(enum.Enum):
     """The mean rank among the triples."""
 
 
-def leave_one_out(avebsld: Float64Array, easy: Float64Array, rule: Rule = Rule.SUM) -> list[int]:
+def leave_one_out(
+    avebsld: Float64Array,  # shape (logs, triples), of at least two logs
+    easy: Float64Array,  # shape (logs,): of EASY on requested times
+    rule: Rule = Rule.SUM,  # what is minimised; ties go to the triple that stands first
+) -> list[int]:
     """Choose a triple for each log by its results on the others (section 6.3.3).
-
-    Parameters
-    ----------
-    avebsld
-        Shape (logs, triples), of at least two logs.
-    easy
-        Shape (logs,): of EASY on requested times.
-    rule
-        What is minimised; ties go to the triple that stands first.
 
     Returns
     -------
@@ -68,25 +63,14 @@ def mean_reduction(base: Sequence[float], values: Sequence[float]) -> float:
 
 
 class Agreement(NamedTuple):
-    """How two logs agree on triples.
+    """How two logs agree on triples."""
 
-    Attributes
-    ----------
-    first, second
-        Rows of the logs.
-    pearson
-        Of AVEbsld, as in section 6.3.2.
-    pearson_log
-        Of its logarithm, in which one disastrous triple does not decide.
-    spearman
-        Of ranks.
-    """
-
+    # first, second: rows of the logs
     first: int
     second: int
-    pearson: float
-    pearson_log: float
-    spearman: float
+    pearson: float  # of AVEbsld, as in section 6.3.2
+    pearson_log: float  # of its logarithm, in which one disastrous triple does not decide
+    spearman: float  # of ranks
 
 
 def agreements(avebsld: Float64Array) -> list[Agreement]:

@@ -75,53 +75,27 @@ CLAIRVOYANT_SJBF = Triple(CLAIRVOYANT_TIMES, None, "easy-sjbf")
 
 @dataclass(frozen=True, slots=True)
 class StudiedLog:
-    """A log of the study.
-
-    Attributes
-    ----------
-    name
-        As tables call it.
-    path
-        Its file.
-    processors
-        Size of its machine.
-    jobs_read, jobs
-        Before and after the filter.
-    days
-        From its first to its last submission.
-    note
-        What the filter did.
-    """
+    """A log of the study."""
 
     name: str
     path: Path
     processors: int
+    # jobs_read, jobs: before and after the filter
     jobs_read: int
     jobs: int
-    days: float
-    note: str
+    days: float  # from its first to its last submission
+    note: str  # what the filter did
 
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """How the study is run.
+    """How the study is run."""
 
-    Attributes
-    ----------
-    repeats
-        Jittered copies of each log, on which the triples that matter run again.
-    event_order
-        ``per-event`` is that of the paper's simulator.
-    losses
-        Names of the losses that regressions are learned with.
-    options
-        Of the regressions (`foretime_estimators.estimators.regression.learned_runtime.OPTIONS`),
-        such as ``half-life=1000`` for footnote 2's weight of recent jobs.
-    """
-
-    repeats: int = 10
-    event_order: EventOrder = EventOrder.PER_EVENT
-    losses: tuple[str, ...] = tuple(LOSSES)
+    repeats: int = 10  # jittered copies of each log, on which the triples that matter run again
+    event_order: EventOrder = EventOrder.PER_EVENT  # ``per-event`` is that of the paper's simulator
+    losses: tuple[str, ...] = tuple(LOSSES)  # names of the losses that regressions are learned with
+    # Of the regressions (`foretime_estimators.estimators.regression.learned_runtime.OPTIONS`), such
+    # as ``half-life=1000`` for footnote 2's weight of recent jobs.
     options: tuple[str, ...] = ()
 
     def regression(self, loss: str) -> str:
@@ -158,23 +132,13 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True)
 class Gaussier2015:
-    """What the study found.
+    """What the study found."""
 
-    Attributes
-    ----------
-    logs
-        In the order of tables.
-    settings
-        How it was run.
-    runs
-        Metrics (docs/outputs.md) by log, triple and seed; seed 0 is the log as it is.
-    chosen
-        By log, the triple chosen on the others by the sum of AVEbsld; empty with a single log.
-    """
-
-    logs: tuple[StudiedLog, ...]
+    logs: tuple[StudiedLog, ...]  # in the order of tables
     settings: StudySettings
+    # Metrics (docs/outputs.md) by log, triple and seed; seed 0 is the log as it is.
     runs: Mapping[tuple[str, Triple, int], Mapping[str, Any]]
+    # By log, the triple chosen on the others by the sum of AVEbsld; empty with a single log.
     chosen: Mapping[str, Triple]
 
     @property
@@ -205,28 +169,15 @@ class Gaussier2015:
 
 
 def study(
-    logs: Sequence[StudiedLog],
-    folder: Path,
+    logs: Sequence[StudiedLog],  # with distinct names
+    folder: Path,  # where results are kept; messages name it
+    # Runs the cells of a plan that are not kept, keeps them, and gives all records.
     execute: Callable[[Plan], Outcome],
-    settings: StudySettings | None = None,
+    settings: StudySettings | None = None,  # how; the defaults of `StudySettings`
 ) -> Gaussier2015:
     """Run what is not kept yet, choose, and repeat what was chosen on jittered copies.
 
-    Parameters
-    ----------
-    logs
-        With distinct names.
-    folder
-        Where results are kept; messages name it.
-    execute
-        Runs the cells of a plan that are not kept, keeps them, and gives all records.
-    settings
-        How; the defaults of `StudySettings`.
-
-    Raises
-    ------
-    ForetimeError
-        If runs failed; those that did not are kept.
+    ForetimeError if runs failed; those that did not are kept.
     """
     settings = settings or StudySettings()
     known = {(log.name, triple) for log in logs for triple in settings.triples}
@@ -258,9 +209,7 @@ def planned(
 
 
 def campaign_text(
-    logs: Sequence[StudiedLog],
-    settings: StudySettings,
-    repeated: Iterable[tuple[str, Triple]],
+    logs: Sequence[StudiedLog], settings: StudySettings, repeated: Iterable[tuple[str, Triple]]
 ) -> str:
     """Write the campaign as `foretime_sim.campaigns.file` reads it."""
     listed = settings.triples
@@ -303,10 +252,7 @@ def triple_of(axes: Mapping[str, Any]) -> Triple:
 def check_outcome(outcome: Outcome) -> None:
     """Refuse an outcome in which runs failed.
 
-    Raises
-    ------
-    ForetimeError
-        Naming the causes.
+    ForetimeError naming the causes.
     """
     if outcome.failed:
         told = "; ".join(

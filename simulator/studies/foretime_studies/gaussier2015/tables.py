@@ -11,7 +11,7 @@ from foretime_sim.scores.intervals import t_interval
 from foretime_sim.scores.metrics import rank
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
-from foretime_studies.frame.tables import Cell, Entry, Row, StudyTable
+from foretime_studies.frame.tables import Cell, Entry, NotedRows, Row, Rows, StudyTable, study_table
 from foretime_studies.gaussier2015 import paper
 from foretime_studies.gaussier2015.selection import Rule, agreements, mean_reduction, reduction
 from foretime_studies.gaussier2015.study import (
@@ -56,46 +56,37 @@ def _printed_reduction(printed: Mapping[str, Any], of: str) -> float | None:
     return reduction(printed["easy"], printed[of]) if printed else None
 
 
-def _table_1(found: Gaussier2015) -> StudyTable:
-    """Give EASY on requested and on actual times."""
-    rows: list[Row] = []
+@study_table("table1", "Table 1. AVEbsld of EASY on requested and on actual times")
+def _table_1(found: Gaussier2015) -> Rows:
     for name in found.names:
         easy, known = found.avebsld(name, EASY), found.avebsld(name, CLAIRVOYANT)
         printed = _printed(name)
         printed_share = _printed_reduction(printed, "clairvoyant")
-        rows.append(
-            [
-                ("log", name),
-                *_beside("EASY", easy, printed.get("easy")),
-                *_beside("clairvoyant", known, printed.get("clairvoyant")),
-                *_beside("reduced by", reduction(easy, known), printed_share, _SHARE),
-            ]
-        )
-    return StudyTable.of(
-        "table1", "Table 1. AVEbsld of EASY on requested and on actual times", rows
-    )
+        yield [
+            ("log", name),
+            *_beside("EASY", easy, printed.get("easy")),
+            *_beside("clairvoyant", known, printed.get("clairvoyant")),
+            *_beside("reduced by", reduction(easy, known), printed_share, _SHARE),
+        ]
 
 
-def _table_4(found: Gaussier2015) -> StudyTable:
-    """Describe the logs."""
-    rows: list[Row] = []
+@study_table("table4", "Table 4. The logs")
+def _table_4(found: Gaussier2015) -> Rows:
     for log in found.logs:
         printed = _printed(log.name)
-        rows.append(
-            [
-                ("log", log.name),
-                *_beside("processors", log.processors, printed.get("processors"), ",d"),
-                ("jobs", log.jobs_read, ",d"),
-                ("paper", f"{printed['jobs_k']}k" if printed else None),
-                ("simulated", log.jobs, ",d"),
-                ("months", log.days / _MONTH_DAYS, ".1f"),
-                ("paper", printed.get("months"), "d"),
-            ]
-        )
-    return StudyTable.of("table4", "Table 4. The logs", rows)
+        yield [
+            ("log", log.name),
+            *_beside("processors", log.processors, printed.get("processors"), ",d"),
+            ("jobs", log.jobs_read, ",d"),
+            ("paper", f"{printed['jobs_k']}k" if printed else None),
+            ("simulated", log.jobs, ",d"),
+            ("months", log.days / _MONTH_DAYS, ".1f"),
+            ("paper", printed.get("months"), "d"),
+        ]
 
 
-def _table_6(found: Gaussier2015) -> StudyTable:
+@study_table("table6", "Table 6. Overview of AVEbsld")
+def _table_6(found: Gaussier2015) -> Rows:
     """Everything in overview: the best and the worst triple with a learned prediction."""
     shown = {
         "clairvoyant FCFS": (CLAIRVOYANT, "clairvoyant"),
@@ -104,7 +95,6 @@ def _table_6(found: Gaussier2015) -> StudyTable:
         "EASY++": (EASY_PLUS_PLUS, "easy_plus_plus"),
     }
     learned = {"learned FCFS": ("easy", "learning"), "learned SJBF": ("easy-sjbf", "learning_sjbf")}
-    rows: list[Row] = []
     for name in found.names:
         printed = _printed(name)
         row: list[Entry] = [("log", name)]
@@ -123,8 +113,7 @@ def _table_6(found: Gaussier2015) -> StudyTable:
                 ("worst", max(values), _SCORE),
                 ("paper", span),
             ]
-        rows.append(row)
-    return StudyTable.of("table6", "Table 6. Overview of AVEbsld", rows)
+        yield row
 
 
 def gap_closed(found: Gaussier2015, log: str, triple: Triple, seed: int = 0) -> float:
@@ -133,10 +122,14 @@ def gap_closed(found: Gaussier2015, log: str, triple: Triple, seed: int = 0) -> 
     return (easy - found.avebsld(log, triple, seed)) / (easy - best)
 
 
-def _table_7(found: Gaussier2015) -> StudyTable:
-    """Tell what the triple that was chosen on the other logs does."""
+@study_table(
+    "table7",
+    "Table 7. The triple chosen on the other logs",
+    "Chosen is the triple with the smallest sum of AVEbsld on the other logs; reduced against "
+    "EASY; the gap is the one from EASY to clairvoyant EASY-SJBF.",
+)
+def _table_7(found: Gaussier2015) -> Rows:
     own_choice = found.settings.paper_choice
-    rows: list[Row] = []
     for name in found.names:
         chosen, printed = found.chosen[name], _printed(name)
         easy, value, plus = (found.avebsld(name, t) for t in (EASY, chosen, EASY_PLUS_PLUS))
@@ -146,31 +139,28 @@ def _table_7(found: Gaussier2015) -> StudyTable:
         if printed:
             gap_size = printed["easy"] - printed["clairvoyant_sjbf"]
             gap = (printed["easy"] - printed["chosen"]) / gap_size
-        rows.append(
-            [
-                ("log", name),
-                ("chosen on the others", chosen.title),
-                ("AVEbsld", value, _SCORE),
-                *_beside("of the paper's choice", own, printed.get("chosen")),
-                *_beside("reduced by", reduction(easy, value), by, _SHARE),
-                *_beside("of the gap", gap_closed(found, name, chosen), gap, _SHARE),
-                *_beside("EASY++", plus, printed.get("easy_plus_plus")),
-                *_beside("reduced by", reduction(easy, plus), by_plus, _SHARE),
-            ]
-        )
-    note = (
-        "Chosen is the triple with the smallest sum of AVEbsld on the other logs; reduced against "
-        "EASY; the gap is the one from EASY to clairvoyant EASY-SJBF."
-    )
-    return StudyTable.of("table7", "Table 7. The triple chosen on the other logs", rows, note)
+        yield [
+            ("log", name),
+            ("chosen on the others", chosen.title),
+            ("AVEbsld", value, _SCORE),
+            *_beside("of the paper's choice", own, printed.get("chosen")),
+            *_beside("reduced by", reduction(easy, value), by, _SHARE),
+            *_beside("of the gap", gap_closed(found, name, chosen), gap, _SHARE),
+            *_beside("EASY++", plus, printed.get("easy_plus_plus")),
+            *_beside("reduced by", reduction(easy, plus), by_plus, _SHARE),
+        ]
 
 
 def _everywhere(found: Gaussier2015, triple: Triple) -> list[Triple]:
     return [triple] * len(found.names)
 
 
-def _selection(found: Gaussier2015) -> StudyTable:
-    """Compare rules of selection, and the mean reduction that each reaches."""
+@study_table(
+    "selection",
+    "Mean reduction of AVEbsld, by rule of selection",
+    "Every rule chooses for a log on the others only. Under each log: AVEbsld there.",
+)
+def _selection(found: Gaussier2015) -> Rows:
     easy, plus = (
         [found.avebsld(name, triple) for name in found.names] for triple in (EASY, EASY_PLUS_PLUS)
     )
@@ -189,11 +179,10 @@ def _selection(found: Gaussier2015) -> StudyTable:
             *((name, f"{told[name]:,.1f}" if name in told else None) for name in found.names),
         ]
 
-    rows = []
     for title, chosen in choices.items():
         told = {n: found.avebsld(n, triple) for n, triple in zip(found.names, chosen, strict=True)}
         values = list(told.values())
-        rows.append(row(title, mean_reduction(easy, values), mean_reduction(plus, values), told))
+        yield row(title, mean_reduction(easy, values), mean_reduction(plus, values), told)
     here = {name: log for name, log in paper.PAPER_LOGS.items() if name in found.names}
     for which, listed in (("these", here), ("its six", paper.PAPER_LOGS)):
         told = {name: log["chosen"] for name, log in listed.items()}
@@ -203,18 +192,13 @@ def _selection(found: Gaussier2015) -> StudyTable:
             else None
             for key in ("easy", "easy_plus_plus")
         )
-        rows.append(row(f"paper's table 7, {which} logs", by, by_plus, told))
+        yield row(f"paper's table 7, {which} logs", by, by_plus, told)
     printed = (paper.PRINTED_REDUCTION, paper.PRINTED_REDUCTION_TO_EASY_PLUS_PLUS)
-    rows.append(row("printed in its text", *printed, {}))
-    return StudyTable.of(
-        "selection",
-        "Mean reduction of AVEbsld, by rule of selection",
-        rows,
-        "Every rule chooses for a log on the others only. Under each log: AVEbsld there.",
-    )
+    yield row("printed in its text", *printed, {})
 
 
-def _jittered(found: Gaussier2015) -> StudyTable:
+@study_table("jittered", "AVEbsld on jittered copies of the logs")
+def _jittered(found: Gaussier2015) -> NotedRows:
     """Give the triples that matter on jittered copies: single runs are noise."""
     count = found.settings.repeats
 
@@ -243,18 +227,16 @@ def _jittered(found: Gaussier2015) -> StudyTable:
         ]
 
     reduced_by, of_gap = partial(_reduced, found), partial(gap_closed, found)
-    rows = [
-        row(
-            name,
-            triple.title,
-            (found.avebsld(name, triple), on_copies(name, triple, found.avebsld)),
-            on_copies(name, triple, reduced_by),
-            on_copies(name, triple, of_gap),
-        )
-        for name in found.names
-        for triple in found.settings.triples
-        if (name, triple, count) in found.runs
-    ]
+    for name in found.names:
+        for triple in found.settings.triples:
+            if (name, triple, count) in found.runs:
+                yield row(
+                    name,
+                    triple.title,
+                    (found.avebsld(name, triple), on_copies(name, triple, found.avebsld)),
+                    on_copies(name, triple, reduced_by),
+                    on_copies(name, triple, of_gap),
+                )
     everywhere = {
         "EASY++": _everywhere(found, EASY_PLUS_PLUS),
         "AVE_2 corrected to the request": _everywhere(found, LAST_TWO_REQUESTED),
@@ -271,12 +253,11 @@ def _jittered(found: Gaussier2015) -> StudyTable:
             )
             for of in (reduced_by, of_gap)
         )
-        rows.append(row("mean of the logs", title, None, reduced.tolist(), gaps.tolist()))
-    note = (
+        yield row("mean of the logs", title, None, reduced.tolist(), gaps.tolist())
+    return (
         f"{count} copies of each log, submissions moved by up to a minute and ties shuffled, the "
         "same for every triple; 95% intervals of the means."
     )
-    return StudyTable.of("jittered", "AVEbsld on jittered copies of the logs", rows, note)
 
 
 def _reduced(found: Gaussier2015, log: str, triple: Triple, seed: int) -> float:
@@ -293,7 +274,12 @@ def _mean(title: str, values: Sequence[float] | None, form: str) -> Row:
     return [(title, mean, form), ("from", low, form), ("to", high, form)]
 
 
-def _correlations(found: Gaussier2015) -> StudyTable:
+@study_table(
+    "correlations",
+    "Section 6.3.2. Correlation of the triples' AVEbsld between logs",
+    "The paper's are of the 15 couples of its six logs.",
+)
+def _correlations(found: Gaussier2015) -> Rows:
     """Section 6.3.2: whether a triple that does well on one log does well on another."""
     pairs = agreements(found.matrix(found.candidates))
 
@@ -303,18 +289,11 @@ def _correlations(found: Gaussier2015) -> StudyTable:
         return [("logs", title), *told, ("paper, Pearson", printed, ".2f")]
 
     values = np.array([pair[2:] for pair in pairs])
-    rows = [row(f"{found.names[p.first]}, {found.names[p.second]}", p[2:]) for p in pairs]
-    rows += [
-        row("mean", values.mean(axis=0), paper.CORRELATION_MEAN),
-        row("smallest", values.min(axis=0), paper.CORRELATION_MIN),
-        row("largest", values.max(axis=0), paper.CORRELATION_MAX),
-    ]
-    return StudyTable.of(
-        "correlations",
-        "Section 6.3.2. Correlation of the triples' AVEbsld between logs",
-        rows,
-        "The paper's are of the 15 couples of its six logs.",
-    )
+    for p in pairs:
+        yield row(f"{found.names[p.first]}, {found.names[p.second]}", p[2:])
+    yield row("mean", values.mean(axis=0), paper.CORRELATION_MEAN)
+    yield row("smallest", values.min(axis=0), paper.CORRELATION_MIN)
+    yield row("largest", values.max(axis=0), paper.CORRELATION_MAX)
 
 
 def _extremes(found: Gaussier2015) -> StudyTable:
@@ -387,13 +366,13 @@ def _effects(found: Gaussier2015) -> StudyTable:
     return StudyTable.of("effects", "What each part of a triple does", effects(), note)
 
 
-def _all_triples(found: Gaussier2015) -> StudyTable:
-    """Give AVEbsld of every triple on every log, what figure 3 draws, best first."""
+@study_table("triples", "AVEbsld of every triple on the logs as they are")
+def _all_triples(found: Gaussier2015) -> Rows:
     listed = found.settings.triples
     matrix = found.matrix(listed)
     over = np.exp(np.log(matrix / found.matrix([EASY])).mean(axis=0))
-    rows: list[Row] = [
-        [
+    for column in np.argsort(over, kind="stable").tolist():
+        yield [
             *zip(("prediction", "correction", "backfilling"), listed[column], strict=True),
             ("over EASY's", float(over[column]), ".2f"),
             *(
@@ -401,6 +380,3 @@ def _all_triples(found: Gaussier2015) -> StudyTable:
                 for n, value in zip(found.names, matrix[:, column].tolist(), strict=True)
             ),
         ]
-        for column in np.argsort(over, kind="stable").tolist()
-    ]
-    return StudyTable.of("triples", "AVEbsld of every triple on the logs as they are", rows)

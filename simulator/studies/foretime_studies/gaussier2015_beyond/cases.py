@@ -33,24 +33,13 @@ CHOSEN_AMONG = (Kind.PRACTICAL, Kind.PREDICTOR, Kind.CORRECTION)
 
 
 class Case(NamedTuple):
-    """One way to schedule.
-
-    Attributes
-    ----------
-    name
-        As tables call it.
-    kind
-        What it is run for.
-    axes
-        Where it differs from EASY on requested times, as a campaign has it.
-    copies
-        Runs on so many of the copies at most, for its cost, and is not chosen among others;
-        ``None``: on all.
-    """
+    """One way to schedule."""
 
     name: str
     kind: Kind
-    axes: Mapping[str, Any]
+    axes: Mapping[str, Any]  # where it differs from EASY on requested times, as a campaign has it
+    # Runs on so many of the copies at most, for its cost, and is not chosen among others; ``None``:
+    # on all.
     copies: int | None = None
 
 

@@ -24,7 +24,7 @@ from foretime_sim.campaigns.runs import Record
 from foretime_sim.policies.policy_values import OFF
 
 from foretime_studies.frame.known_by_behaviour import known_by_behaviour
-from foretime_studies.frame.targets import Measured, Target
+from foretime_studies.frame.targets import Spread, Target
 from foretime_studies.gaussier2015.study import (
     CAMPAIGN,
     StudiedLog,
@@ -41,16 +41,12 @@ from foretime_studies.gaussier2015_beyond.cases import (
 )
 
 
-def missed(target: Target, values: Float64Array) -> Float64Array:
-    """Say by how much cases miss a target on some logs: the sum of the shares of the bounds.
-
-    Parameters
-    ----------
-    target
-        Which.
-    values
-        Figures, shape (logs, cases). A bound of the mean counts once for each log.
-    """
+def missed(
+    target: Target,
+    # Figures, shape (logs, cases). A bound of the mean counts once for each log.
+    values: Float64Array,
+) -> Float64Array:
+    """Say by how much cases miss a target on some logs: the sum of the shares of the bounds."""
     by = np.zeros_like(values)
     if target.most is not None:
         by += np.maximum(0, values / target.most - 1)
@@ -107,20 +103,11 @@ _JUDGED: Mapping[Rule, Sequence[Target]] = {Rule.GAP: (), Rule.WAITS: WAITS, Rul
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What the study found.
+    """What the study found."""
 
-    Attributes
-    ----------
-    logs
-        In the order of tables.
-    cases
-        Those that were run, the first two as in `CASES`.
-    runs
-        Metrics (docs/outputs.md) of each repeat, by log and case.
-    """
-
-    logs: tuple[StudiedLog, ...]
-    cases: tuple[Case, ...]
+    logs: tuple[StudiedLog, ...]  # in the order of tables
+    cases: tuple[Case, ...]  # those that were run, the first two as in `CASES`
+    # Metrics (docs/outputs.md) of each repeat, by log and case.
     runs: Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]
 
     @property
@@ -138,9 +125,9 @@ class Beyond:
         easy, best = (self.runs[log, each.name][: len(own)] for each in (EASY, CLAIRVOYANT))
         return [target.measure(*run) for run in zip(easy, best, own, strict=True)]
 
-    def measured(self, log: str, case: Case, target: Target) -> Measured:
+    def measured(self, log: str, case: Case, target: Target) -> Spread:
         """Give a target's figure on a log."""
-        return Measured.of(self.values(log, case, target))
+        return Spread.of(self.values(log, case, target))
 
     def matrix(self, cases: Sequence[Case], target: Target) -> Float64Array:
         """Give a target's means, shape (logs, cases)."""
@@ -166,32 +153,17 @@ class Beyond:
 
 
 def study(
-    logs: Sequence[StudiedLog],
-    folder: Path,
+    logs: Sequence[StudiedLog],  # with distinct names
+    folder: Path,  # where results are kept; messages name it
+    # Runs the cells of a plan that are not kept, keeps them, and gives all records.
     execute: Callable[[Plan], Outcome],
     *,
-    repeats: int,
-    cases: Sequence[Case] = CASES,
+    repeats: int,  # jittered copies of each log, at least 1
+    cases: Sequence[Case] = CASES,  # what is run; begins with `EASY` and `CLAIRVOYANT`
 ) -> Beyond:
     """Run what is not kept yet.
 
-    Parameters
-    ----------
-    logs
-        With distinct names.
-    folder
-        Where results are kept; messages name it.
-    execute
-        Runs the cells of a plan that are not kept, keeps them, and gives all records.
-    repeats
-        Jittered copies of each log, at least 1.
-    cases
-        What is run; begins with `EASY` and `CLAIRVOYANT`.
-
-    Raises
-    ------
-    ForetimeError
-        If runs failed; those that did not are kept.
+    ForetimeError if runs failed; those that did not are kept.
     """
     text = campaign_text(logs, repeats, cases)
     planned = known_by_behaviour(plan(parse_campaign(text, folder / CAMPAIGN)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from foretime_studies.frame.claims import yes
-from foretime_studies.frame.tables import Row, StudyTable
+from foretime_studies.frame.tables import NotedRows, Row, StudyTable, study_table
 from foretime_studies.gaussier2015_beyond.cases import BESIDE, CLAIRVOYANT, EASY, Kind
 from foretime_studies.gaussier2015_beyond.study import (
     BELOW,
@@ -48,26 +48,23 @@ def tables(found: Beyond) -> list[StudyTable]:
     ]
 
 
-def _logs_table(found: Beyond) -> StudyTable:
-    """Say how large the gap is on each log."""
-    rows: list[Row] = []
+@study_table("logs", "The gap")
+def _logs_table(found: Beyond) -> NotedRows:
     for log in found.logs:
         easy, best = (found.runs[log.name, case.name] for case in (EASY, CLAIRVOYANT))
         waits = {"mean wait of EASY, s": "mean", "p99, s": "p99", "longest, s": "max"}
-        rows.append(
-            [
-                ("log", log.name),
-                ("jobs", log.jobs, ","),
-                ("processors", log.processors, ","),
-                ("AVEbsld, EASY", _mean_of(easy, "bounded_slowdown_mean")),
-                ("clairvoyant EASY-SJBF", _mean_of(best, "bounded_slowdown_mean")),
-                *(
-                    (title, float(np.mean([run[f"wait_{of}_s"] for run in easy])), ",.0f")
-                    for title, of in waits.items()
-                ),
-            ]
-        )
-    return StudyTable.of("logs", "The gap", rows, _note(found))
+        yield [
+            ("log", log.name),
+            ("jobs", log.jobs, ","),
+            ("processors", log.processors, ","),
+            ("AVEbsld, EASY", _mean_of(easy, "bounded_slowdown_mean")),
+            ("clairvoyant EASY-SJBF", _mean_of(best, "bounded_slowdown_mean")),
+            *(
+                (title, float(np.mean([run[f"wait_{of}_s"] for run in easy])), ",.0f")
+                for title, of in waits.items()
+            ),
+        ]
+    return _note(found)
 
 
 def _mean_of(runs: Sequence[Mapping[str, object]], key: str) -> str:
@@ -146,7 +143,6 @@ def _cases_table(found: Beyond, key: str, title: str, kind: Kind) -> StudyTable:
 
 
 def _of_log(found: Beyond, place: int) -> StudyTable:
-    """Give every case's figures on one log, with intervals."""
     log = found.logs[place]
     rows: list[Row] = []
     for case in found.cases:

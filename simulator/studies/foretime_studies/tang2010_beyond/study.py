@@ -30,7 +30,7 @@ from foretime_studies.frame.claims import yes
 from foretime_studies.frame.progress import Begin, counted_on
 from foretime_studies.frame.report import StudyReport
 from foretime_studies.frame.tables import Entry, Row, StudyTable
-from foretime_studies.frame.targets import Measured, Target
+from foretime_studies.frame.targets import Spread, Target
 
 REQUESTS, PERFECT = "requests", "perfect"
 SELECTIVE = Roles(queue=True, backfill=True, drain=False)
@@ -152,21 +152,11 @@ FIGURES = (
 
 
 def run(
-    inputs: Sequence[BeyondInput],
-    repeats: Repeats,
+    inputs: Sequence[BeyondInput],  # with distinct names
+    repeats: Repeats,  # how often, and how repeats differ
     begin: Begin | None = None,
 ) -> dict[str, PolicyComparison]:
-    """Run every case on every input's jittered copies.
-
-    Parameters
-    ----------
-    inputs
-        With distinct names.
-    repeats
-        How often, and how repeats differ.
-    begin
-        Called with the number of jobs to simulate; what it gives is called with those done.
-    """
+    """Run every case on every input's jittered copies."""
     whole = sum(len(given.workload) for given in inputs) * len(CASES) * repeats.count
     progress = None if begin is None else begin(whole)
     done = 0
@@ -185,10 +175,10 @@ def run(
     return found
 
 
-def measured(comparison: PolicyComparison, target: Target, case: int) -> Measured:
+def measured(comparison: PolicyComparison, target: Target, case: int) -> Spread:
     """Work one target's figure out in every repeat of a case."""
     values = [target.measure(run[0], run[1], run[case]) for run in comparison.runs]
-    return Measured.of(values, comparison.repeats.level)
+    return Spread.of(values, comparison.repeats.level)
 
 
 def targets_table(name: str, comparison: PolicyComparison, key: str) -> StudyTable:
