@@ -15,14 +15,14 @@ from foretime_sim.models.lublin2003 import generate
 from foretime_sim.policies.policy_switching import Quality
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_studies.frame.page import page_tables
-from foretime_studies.streit2002.runs import (
+from foretime_studies.streit2002.sets import KTH, LogSource
+from foretime_studies.streit2002.study import (
     DECIDERS,
     SCHEDULERS,
     SJF,
     CaseResult,
     self_tuning,
 )
-from foretime_studies.streit2002.sets import KTH, LogSource
 
 Run = Callable[..., tuple[int, str, str]]
 RESULTS = Path("docs/studies/streit2002")

@@ -16,13 +16,24 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import Decider, Quality
 from foretime_studies.frame.report import StudyReport
+from foretime_studies.frame.targets import Spread
 from foretime_studies.streit2002.claims import CLAIMS, Claim, claims_table
 from foretime_studies.streit2002.command import report
 from foretime_studies.streit2002.curves import best_single, curve_tables, shares_up_to
 from foretime_studies.streit2002.measures import Measures
 from foretime_studies.streit2002.one_list import one_list_tables
 from foretime_studies.streit2002.paper import TABLE_6_ROWS
-from foretime_studies.streit2002.runs import (
+from foretime_studies.streit2002.sets import (
+    CTC,
+    KTH,
+    PC2,
+    JobSet,
+    JobSource,
+    LogSource,
+    Pc2Source,
+    with_exact_requests,
+)
+from foretime_studies.streit2002.study import (
     ADVANCED,
     BASIC,
     BESIDE,
@@ -39,21 +50,12 @@ from foretime_studies.streit2002.runs import (
     SJF,
     Case,
     CaseResult,
+    Streit2002,
     StudySettings,
     cases,
     self_tuning,
+    study,
 )
-from foretime_studies.streit2002.sets import (
-    CTC,
-    KTH,
-    PC2,
-    JobSet,
-    JobSource,
-    LogSource,
-    Pc2Source,
-    with_exact_requests,
-)
-from foretime_studies.streit2002.study import Spread, Streit2002, study
 from foretime_studies.streit2002.tables import cases_of, share_of_cases, tables
 
 JOBS = 120
@@ -97,14 +99,14 @@ def test_runs_are_what_the_engine_does(found: Streit2002, sources: dict[str, Job
     assert jobs.machine_processors == 100
     planned = Policy(order=Order.SJF, backfill=Backfill.PLANNING)
     expected = Measures.of(jobs, simulate(jobs, planned))
-    case = Case("KTH", "independent", 2, "printed", 0.7, "real", SJF)
+    case = Case("KTH", SJF, 0.7, draw=2)
     assert found.results[case].measures == expected
     exact = with_exact_requests(sources["KTH"].jobs("independent", 1, JOBS, 0.7))
     expected = Measures.of(exact, simulate(exact, planned))
     assert found.results[replace(case, draw=1, requests="exact")].measures == expected
     modulated = sources["KTH"].jobs("modulated", 1, JOBS, 0.6)
     schedule = simulate(modulated, SCHEDULERS[ADVANCED])
-    result = found.results[Case("KTH", "modulated", 1, "printed", 0.6, "real", ADVANCED)]
+    result = found.results[Case("KTH", ADVANCED, 0.6, kind="modulated")]
     assert result == CaseResult.of(modulated, SCHEDULERS[ADVANCED])
     assert schedule.switching is not None
     assert result.switched is not None

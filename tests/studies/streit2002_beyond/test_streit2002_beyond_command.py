@@ -11,10 +11,10 @@ from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.lublin2003 import generate
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_studies.streit2002.sets import KTH, PC2, JobSource, LogSource, Pc2Source
+from foretime_studies.streit2002.study import Case
 from foretime_studies.streit2002_beyond.study import (
     FIRST_DRAW,
     VARIANTS,
-    BeyondCase,
     BeyondSettings,
     log_factors,
     study,
@@ -64,7 +64,7 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
             assert judged.low <= judged.ratio <= judged.high
             assert judged.met == (judged.ratio <= WITHIN)
             for draw in range(FIRST_DRAW, FIRST_DRAW + 3):
-                case = BeyondCase(job_set.name, "independent", draw, factor, judged.best)
+                case = Case(job_set.name, judged.best, factor, draw)
                 assert case in found.results
     by_key = {table.key: table for table in tables(found)}
     assert len(by_key["targets"].rows) == len(KTH.factors) + len(PC2.factors)
@@ -80,7 +80,7 @@ def test_settings_are_chosen_on_the_other_sets(tmp_path: Path) -> None:
         assert row[1:5] == (factor, few.ratio - 1, few.low - 1, few.high - 1)
         ours, best = (
             [
-                found.results[BeyondCase("PC2", "independent", draw, factor, name)]
+                found.results[Case("PC2", name, factor, draw)]
                 for draw in range(FIRST_DRAW, FIRST_DRAW + 4)
             ]
             for name in (found.chosen["PC2"], many.best)

@@ -15,9 +15,8 @@ from foretime_studies.streit2002.claims import claims_table
 from foretime_studies.streit2002.curves import curve_tables
 from foretime_studies.streit2002.figures import figures
 from foretime_studies.streit2002.one_list import one_list_tables
-from foretime_studies.streit2002.runs import StudySettings
 from foretime_studies.streit2002.sets import JobsOption, PaperLogs, absent_sets, read_sources
-from foretime_studies.streit2002.study import Streit2002, study
+from foretime_studies.streit2002.study import Streit2002, StudySettings, study
 from foretime_studies.streit2002.tables import tables
 
 _DEFAULT = StudySettings()

@@ -11,9 +11,11 @@ import numpy as np
 from foretime_estimators.arrays import Int64Array
 
 from foretime_studies.frame.published import published
-from foretime_studies.frame.tables import Entry, Row, StudyTable
+from foretime_studies.frame.tables import Entry, NotedRows, Row, Rows, StudyTable, study_table
+from foretime_studies.frame.targets import Spread
 from foretime_studies.streit2002.measures import RUNTIME_CLASSES
-from foretime_studies.streit2002.runs import (
+from foretime_studies.streit2002.sets import TABLE_FACTOR, JobSet, Kind, Width
+from foretime_studies.streit2002.study import (
     ADVANCED,
     BASIC,
     BESIDE,
@@ -25,11 +27,11 @@ from foretime_studies.streit2002.runs import (
     SIMPLE,
     SINGLES,
     CaseResult,
+    Figure,
     Requests,
+    Streit2002,
     self_tuning,
 )
-from foretime_studies.streit2002.sets import TABLE_FACTOR, JobSet, Kind, Width
-from foretime_studies.streit2002.study import Figure, Spread, Streit2002
 
 SELF_TUNING = tuple(self_tuning(decider, quality) for quality in QUALITIES for decider in DECIDERS)
 """Those of figures 2 and 3."""
@@ -48,32 +50,16 @@ def measured(name: str) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """A figure: one measure over shrinking factors, a curve for each scheduler.
-
-    Attributes
-    ----------
-    key, title
-        Of its table and picture.
-    measure
-        One of `Measures`.
-    label, form
-        Of its axis; how numbers are written.
-    schedulers
-        Which.
-    sets
-        Only these; ``None`` for all.
-    requests
-        As estimated or exact.
-    """
+    """A figure: one measure over shrinking factors, a curve for each scheduler."""
 
     key: str
     title: str
-    measure: str
+    measure: str  # one of `Measures`
     label: str
     form: str
     schedulers: tuple[str, ...]
-    sets: tuple[str, ...] | None = None
-    requests: Requests = "real"
+    sets: tuple[str, ...] | None = None  # only these; ``None`` for all
+    requests: Requests = "real"  # as estimated or exact
 
     def shown(self, found: Streit2002) -> list[JobSet]:
         """Give the sets that it shows."""
@@ -90,22 +76,23 @@ class Curves:
     def table(self, found: Streit2002) -> StudyTable:
         """Give the means behind the picture."""
         rows: list[Row] = []
-        for job_set, factor in _points(self.shown(found)):
+        for job_set, factor in points(self.shown(found)):
             means = zip(self.schedulers, self.means(found, job_set, factor), strict=True)
             told: Row = [(scheduler, mean, self.form) for scheduler, mean in means]
-            rows.append([*_point(job_set, factor), *told])
+            rows.append([*point(job_set, factor), *told])
         most, few = found.settings.seeds, found.settings.further_seeds
         every = self.requests == "real" and set(self.schedulers) <= {*FIVE, SIMPLE}
         note = f"Means over {most if every else min(most, few)} draws."
         return StudyTable.of(self.key, self.title, rows, note)
 
 
-def _points(sets: Iterable[JobSet]) -> Iterator[tuple[JobSet, float]]:
-    """Give the points of a figure."""
+def points(sets: Iterable[JobSet]) -> Iterator[tuple[JobSet, float]]:
+    """Give the points of a figure, sets and factors."""
     return ((job_set, factor) for job_set in sets for factor in job_set.factors)
 
 
-def _point(job_set: JobSet, factor: float) -> Row:
+def point(job_set: JobSet, factor: float) -> Row:
+    """Begin the row of a point."""
     return [("set", job_set.name), ("factor", factor, ".2f")]
 
 
@@ -185,17 +172,20 @@ _SHOWN = (
 _WITH_EXACT: tuple[Requests, tuple[str, ...]] = ("exact", (*SINGLES, ADVANCED))
 
 
-def _intervals(found: Streit2002) -> StudyTable:
-    """Give every point of figures 4 to 8 with its interval."""
+@study_table(
+    "intervals",
+    "Every point, with 95% intervals of its mean",
+    "Student's intervals over the draws.",
+)
+def _intervals(found: Streit2002) -> Rows:
     real = tuple(dict.fromkeys((*FIVE, *SELF_TUNING, KEPT)))
     every: tuple[tuple[Requests, tuple[str, ...]], ...] = (("real", real), _WITH_EXACT)
-    rows = []
     for job_set in found.sets:
         for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
             for requests, scheduler in ((asked, one) for asked, some in every for one in some):
                 draws = len(found.runs(job_set.name, scheduler, factor, requests=requests))
                 row = [
-                    *_point(job_set, factor),
+                    *point(job_set, factor),
                     ("requests", requests),
                     ("scheduler", scheduler),
                     ("draws", draws, ","),
@@ -206,45 +196,33 @@ def _intervals(found: Streit2002) -> StudyTable:
                     )
                     mean, low, high = (None,) * 3 if spread is None else (spread.mean, *spread.ends)
                     row += [(name, mean, form), ("from", low, form), ("to", high, form)]
-                rows.append(row)
-    return StudyTable.of(
-        "intervals",
-        "Every point, with 95% intervals of its mean",
-        rows,
-        "Student's intervals over the draws.",
-    )
+                yield row
 
 
-def _classes(found: Streit2002) -> StudyTable:
-    """Give the slowdown by actual runtime, at the first and the last factor of figure 5."""
+@study_table("classes", "SLDwW, bound 60 s, by actual runtime")
+def _classes(found: Streit2002) -> NotedRows:
     every: tuple[tuple[Requests, tuple[str, ...]], ...] = (("real", FIVE), _WITH_EXACT)
-    rows: list[Row] = []
     for job_set in found.sets:
         for factor in (job_set.factors[0], job_set.factors[-1]):
             for requests, scheduler in ((asked, one) for asked, some in every for one in some):
                 every_run = found.runs(job_set.name, scheduler, factor, requests=requests)
                 runs = every_run[: found.settings.further_seeds]
-                rows.append(
-                    [
-                        *_point(job_set, factor),
-                        ("requests", requests),
-                        ("scheduler", scheduler),
-                        *(
-                            (
-                                name,
-                                _mean([r.measures.slowdown_of_class[place] for r in runs]),
-                                ",.1f",
-                            )
-                            for place, name in enumerate(RUNTIME_CLASSES)
-                        ),
-                    ]
-                )
-    return StudyTable.of(
-        "classes",
-        "SLDwW, bound 60 s, by actual runtime",
-        rows,
+                yield [
+                    *point(job_set, factor),
+                    ("requests", requests),
+                    ("scheduler", scheduler),
+                    *(
+                        (
+                            name,
+                            _mean([r.measures.slowdown_of_class[place] for r in runs]),
+                            ",.1f",
+                        )
+                        for place, name in enumerate(RUNTIME_CLASSES)
+                    ),
+                ]
+    return (
         f"Means over {min(found.settings.seeds, found.settings.further_seeds)} draws. The paper "
-        "names the classes and shows no numbers of them. " + _class_shares(found),
+        "names the classes and shows no numbers of them. " + _class_shares(found)
     )
 
 
@@ -271,25 +249,22 @@ def best_single(found: Streit2002, name: str, factor: float, measure: str) -> st
     return min(means, key=lambda scheduler: means[scheduler])
 
 
-def _against_best(found: Streit2002) -> StudyTable:
+@study_table(
+    "best",
+    "ARTwW over that of the best single policy",
+    "The best single policy is that with the lowest mean; ratios are draw by draw, then averaged.",
+)
+def _against_best(found: Streit2002) -> Rows:
     """Compare with section 6's desired curve: never above the best single policy."""
-    rows = []
-    for job_set, factor in _points(found.sets):
+    for job_set, factor in points(found.sets):
         best = best_single(found, job_set.name, factor, "artww_s")
         base = [run.measures.artww_s for run in found.runs(job_set.name, best, factor)]
-        row: list[Entry] = [*_point(job_set, factor), ("best single", best)]
+        row: list[Entry] = [*point(job_set, factor), ("best single", best)]
         for scheduler in (*SINGLES, BASIC, SIMPLE, ADVANCED):
             runs = found.runs(job_set.name, scheduler, factor)
             ratios = [run.measures.artww_s / of for run, of in zip(runs, base, strict=True)]
             row.append((scheduler, Spread.of(ratios).mean if ratios else None, ".2f"))
-        rows.append(row)
-    return StudyTable.of(
-        "best",
-        "ARTwW over that of the best single policy",
-        rows,
-        "The best single policy is that with the lowest mean; ratios are draw by draw, then "
-        "averaged.",
-    )
+        yield row
 
 
 def _beside(
@@ -330,7 +305,6 @@ def _beside(
 
 
 def _machines(found: Streit2002) -> list[StudyTable]:
-    """Put the widths of tables 2 and 3 beside the logs' own."""
     return _beside(
         found,
         "machines",
@@ -344,7 +318,6 @@ def _machines(found: Streit2002) -> list[StudyTable]:
 
 
 def _kinds(found: Streit2002) -> list[StudyTable]:
-    """Put independent submissions beside modulated ones and the log itself."""
     return _beside(
         found,
         "kinds",
@@ -362,27 +335,23 @@ def _kinds(found: Streit2002) -> list[StudyTable]:
     )
 
 
-def _plans(found: Streit2002) -> StudyTable:
-    """Put plans that are made anew in each step beside reservations that are kept."""
+@study_table("plans", "FCFS planned anew in each step, and with reservations that are kept")
+def _plans(found: Streit2002) -> NotedRows:
     heads = {
         "artww_s": ("ARTwW", ",.0f"),
         "sldww_60": ("SLDwW_60", ",.1f"),
         "utilization": ("UTIL", ".1%"),
         "loss_of_capacity": ("LOC", ".3f"),
     }
-    rows = []
     for job_set in found.sets:
         for factor in dict.fromkeys((TABLE_FACTOR, *job_set.factors)):
             runs = [found.runs(job_set.name, scheduler, factor) for scheduler in (FCFS, KEPT)]
-            row: list[Entry] = [*_point(job_set, factor)]
+            row: list[Entry] = [*point(job_set, factor)]
             for measure, (head, form) in heads.items():
                 anew, kept = _means_on_common_draws(runs, measured(measure))
                 row += [(f"{head} anew", anew, form), (f"{head} kept", kept, form)]
-            rows.append(row)
-    return StudyTable.of(
-        "plans",
-        "FCFS planned anew in each step, and with reservations that are kept",
-        rows,
+            yield row
+    return (
         f"Means over {found.settings.seeds} draws at 1.00, over {found.settings.further_seeds} "
-        "elsewhere.",
+        "elsewhere."
     )

@@ -28,52 +28,31 @@ _CLASS_BOUNDS_S = (300, 600, 3_600, 43_200)
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Figures of one schedule over all of its jobs.
+    """Figures of one schedule over all of its jobs."""
 
-    Attributes
-    ----------
-    actual_runtime_s
-        Mean from start to end, seconds: a job killed at its estimate has ended there.
-    wait_s
-        Mean, seconds.
-    art_s
-        ART: mean response time, from submission to end, seconds.
-    artww_s
-        ARTwW: the same weighted by processors (width).
-    sldww_60, sldww_300
-        SLDwW: mean over processors of max(response, b) / max(runtime, b), for b = 60 s and 300 s.
-    utilization
-        UTIL: processor-seconds used / (processors x (last end - first submission)).
-    loss_of_capacity
-        LOC: processor-seconds idle while any job waits, over the same (Zhang et al. 2000).
-    slowdown_of_class
-        SLDwW_60 of the jobs of each of `RUNTIME_CLASSES`; ``None`` where a class has none.
-    jobs_of_class
-        Jobs of each of `RUNTIME_CLASSES`.
-    longest_wait_s
-        Seconds; not in the paper.
-    """
-
+    # Mean from start to end, seconds: a job killed at its estimate has ended there.
     actual_runtime_s: float
-    wait_s: float
-    art_s: float
-    artww_s: float
+    wait_s: float  # mean, seconds
+    art_s: float  # ART: mean response time, from submission to end, seconds
+    artww_s: float  # ARTwW: the same weighted by processors (width)
+    # sldww_60, sldww_300: SLDwW: mean over processors of max(response, b) / max(runtime, b), for b
+    # = 60 s and 300 s
     sldww_60: float
     sldww_300: float
+    # UTIL: processor-seconds used / (processors x (last end - first submission)).
     utilization: float
+    # LOC: processor-seconds idle while any job waits, over the same (Zhang et al. 2000).
     loss_of_capacity: float
+    # SLDwW_60 of the jobs of each of `RUNTIME_CLASSES`; ``None`` where a class has none.
     slowdown_of_class: tuple[float | None, ...]
-    jobs_of_class: tuple[int, ...]
-    longest_wait_s: int
+    jobs_of_class: tuple[int, ...]  # jobs of each of `RUNTIME_CLASSES`
+    longest_wait_s: int  # seconds; not in the paper
 
     @classmethod
     def of(cls, workload: Workload, schedule: JobTimes) -> Self:
         """Measure a schedule of at least one job.
 
-        Raises
-        ------
-        InputError
-            If it is not a schedule of this workload and its machine.
+        InputError if it is not a schedule of this workload and its machine.
         """
         check_schedule(workload, schedule)
         wait = schedule.start_time - workload.submit_time

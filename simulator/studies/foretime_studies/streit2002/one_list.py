@@ -11,9 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 from foretime_sim.policies.policy_switching import Quality
 
-from foretime_studies.frame.tables import Entry, Row, StudyTable
+from foretime_studies.frame.tables import Entry, NotedRows, Row, StudyTable, study_table
+from foretime_studies.frame.targets import Spread
+from foretime_studies.streit2002.curves import point, points
 from foretime_studies.streit2002.paper import TABLE_6_ROWS
-from foretime_studies.streit2002.runs import (
+from foretime_studies.streit2002.sets import CTC, KTH, PC2, JobSet
+from foretime_studies.streit2002.study import (
     ADVANCED,
     DECIDERS,
     LIST_ADVANCED,
@@ -22,11 +25,10 @@ from foretime_studies.streit2002.runs import (
     SIMPLE,
     SINGLES,
     CaseResult,
+    Streit2002,
     self_tuning,
     with_one_list,
 )
-from foretime_studies.streit2002.sets import CTC, KTH, PC2, JobSet
-from foretime_studies.streit2002.study import Spread, Streit2002
 from foretime_studies.streit2002.tables import (
     ARTWW,
     QUALITY_TITLES,
@@ -72,7 +74,8 @@ def _over_factors(found: Streit2002, job_set: JobSet, simple: str, advanced: str
     return Spread.of(np.mean(gains, axis=0).tolist())
 
 
-def _gains(found: Streit2002) -> StudyTable:
+@study_table("one-list-gains", "By how much the advanced decider's ARTwW is below the simple one's")
+def _gains(found: Streit2002) -> NotedRows:
     """Say by how much the advanced decider is better: printed, planned anew, and with one list."""
 
     def row(where: str, name: str, printed: float | None, anew: Spread, one_list: Spread) -> Row:
@@ -82,7 +85,6 @@ def _gains(found: Streit2002) -> StudyTable:
             told += [(title, mean), ("95% interval", interval)]
         return told
 
-    rows = []
     for quality, job_set in itertools.product(QUALITIES, found.sets):
         name = job_set.name
         printed = [printed_run(name, quality, decider)["artww_s"] for decider in DECIDERS]
@@ -92,25 +94,21 @@ def _gains(found: Streit2002) -> StudyTable:
         ]
         spreads = (Spread.of(_gains_of(*anew)), Spread.of(_gains_of(*listed)))
         where = f"table 4, {QUALITY_TITLES[quality]}"
-        rows.append(row(where, name, 1 - printed[1] / printed[0], *spreads))
+        yield row(where, name, 1 - printed[1] / printed[0], *spreads)
     for job_set in found.sets:
         if job_set.name in _FIGURE_2:
             of_anew = _over_factors(found, job_set, SIMPLE, ADVANCED)
             of_list = _over_factors(found, job_set, LIST_SIMPLE, LIST_ADVANCED)
             said = _FIGURE_2[job_set.name]
-            rows.append(row("figure 2, over factors", job_set.name, said, of_anew, of_list))
-    return StudyTable.of(
-        "one-list-gains",
-        "By how much the advanced decider's ARTwW is below the simple one's",
-        rows,
+            yield row("figure 2, over factors", job_set.name, said, of_anew, of_list)
+    return (
         f"Means over {found.settings.seeds} draws. Anew, and over factors: on the sets above; one "
-        "list in table 4: on sets with the paper's load.",
+        "list in table 4: on sets with the paper's load."
     )
 
 
-def _table_4(found: Streit2002) -> StudyTable:
-    """Give table 4 with one list: ARTwW, and jobs started with each order."""
-    rows = []
+@study_table("one-list-4", "Table 4 with one list: ARTwW, and jobs started with each order")
+def _table_4(found: Streit2002) -> NotedRows:
     for job_set, quality, decider in itertools.product(found.sets, QUALITIES, DECIDERS):
         printed = printed_run(job_set.name, quality, decider)
         row = run_key(job_set.name, quality, decider)
@@ -121,19 +119,19 @@ def _table_4(found: Streit2002) -> StudyTable:
             row += [(f"{of.title}, paper", format(printed[of.key], of.form)), ("mean", mean)]
             if of is ARTWW:
                 row.append(("95% interval", interval))
-        rows.append(row)
-    title = "Table 4 with one list: ARTwW, and jobs started with each order"
-    return StudyTable.of("one-list-4", title, rows, _LOADED)
+        yield row
+    return _LOADED
 
 
 def _loaded_mean(found: Streit2002, of: str, job_set: JobSet) -> str | None:
     return told_of(ARTWW.form, found.spread(ARTWW.of, job_set.name, of, kind="loaded"))[1]
 
 
-def _tables_5_and_6(found: Streit2002) -> StudyTable:
-    """Give tables 5 and 6: printed, planned anew and with one list, on the same sets."""
+@study_table(
+    "one-list-5-6", "Tables 5 and 6 with one list: advanced decider, ARTwW, shrinking factor 1.00"
+)
+def _tables_5_and_6(found: Streit2002) -> NotedRows:
     compared = [*rows_of_table_5(), *(share_row(f"case {case}", [case]) for case in TABLE_6_ROWS)]
-    rows = []
     for each in compared:
         of, form = each.row.of, each.row.form
         row: list[Entry] = [("", each.row.title)]
@@ -144,20 +142,17 @@ def _tables_5_and_6(found: Streit2002) -> StudyTable:
             )
             printed = format(each.printed[job_set.name], form)
             row += [(f"{job_set.name} paper", printed), ("anew", anew), ("one list", listed)]
-        rows.append(row)
-    return StudyTable.of(
-        "one-list-5-6",
-        "Tables 5 and 6 with one list: advanced decider, ARTwW, shrinking factor 1.00",
-        rows,
-        f"Means over {found.settings.seeds} draws; cases as shares of their total. {_LOADED}",
-    )
+        yield row
+    return f"Means over {found.settings.seeds} draws; cases as shares of their total. {_LOADED}"
 
 
-def _singles(found: Streit2002) -> StudyTable:
-    """Give ARTwW of the schedulers on the sets with the paper's load."""
+@study_table(
+    "one-list-artww", "ARTwW in seconds at a shrinking factor of 1.00, with the paper's load"
+)
+def _singles(found: Streit2002) -> NotedRows:
     names = {key: key for key in SINGLES} | {SIMPLE: "simple, anew", ADVANCED: "advanced, anew"}
-    rows: list[Row] = [
-        [
+    for job_set in found.sets:
+        yield [
             ("set", job_set.name),
             *(
                 (title, _loaded_mean(found, key, job_set))
@@ -171,29 +166,16 @@ def _singles(found: Streit2002) -> StudyTable:
                 for decider in DECIDERS
             ),
         ]
-        for job_set in found.sets
-    ]
-    return StudyTable.of(
-        "one-list-artww",
-        "ARTwW in seconds at a shrinking factor of 1.00, with the paper's load",
-        rows,
-        f"Means over {found.settings.seeds} draws. {_LOADED}",
-    )
+    return f"Means over {found.settings.seeds} draws. {_LOADED}"
 
 
-def _curves(found: Streit2002) -> StudyTable:
-    """Give ARTwW over shrinking factors, the single policies beside both deciders."""
+@study_table("one-list-curves", "ARTwW in seconds over shrinking factors, with one list")
+def _curves(found: Streit2002) -> NotedRows:
     shown = {key: key for key in SINGLES} | _BY_ARTWW
-    rows = []
-    for job_set, factor in ((given, at) for given in found.sets for at in given.factors):
-        row: list[Entry] = [("set", job_set.name), ("factor", factor, ".2f")]
+    for job_set, factor in points(found.sets):
+        row = [*point(job_set, factor)]
         for key, title in shown.items():
             artww = [run.measures.artww_s for run in found.runs(job_set.name, key, factor)]
             row.append((title, float(np.mean(artww)), ARTWW.form))
-        rows.append(row)
-    return StudyTable.of(
-        "one-list-curves",
-        "ARTwW in seconds over shrinking factors, with one list",
-        rows,
-        f"Means over {found.settings.seeds} draws, the sets of figure 4.",
-    )
+        yield row
+    return f"Means over {found.settings.seeds} draws, the sets of figure 4."

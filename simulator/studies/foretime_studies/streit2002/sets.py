@@ -45,27 +45,14 @@ def _down(first: float, last: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class JobSet:
-    """One of the paper's four.
-
-    Attributes
-    ----------
-    name
-        As tables call it.
-    log
-        Beginning of its log's file name; ``None`` where it is made from published statistics.
-    printed_processors
-        Machine in tables 2 and 3.
-    log_processors
-        Machine in the log's header; the printed one where there is no log.
-    factors
-        Shrinking factors of section 5.2, falling.
-    """
+    """One of the paper's four."""
 
     name: str
+    # Beginning of its log's file name; ``None`` where it is made from published statistics.
     log: str | None
-    printed_processors: int
-    log_processors: int
-    factors: tuple[float, ...]
+    printed_processors: int  # machine in tables 2 and 3
+    log_processors: int  # machine in the log's header; the printed one where there is no log
+    factors: tuple[float, ...]  # shrinking factors of section 5.2, falling
 
     @property
     def some_factors(self) -> tuple[float, ...]:
@@ -139,23 +126,12 @@ class JobSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A set that has a log: the log's own jobs, and generated ones.
+    """A set that has a log: the log's own jobs, and generated ones."""
 
-    Attributes
-    ----------
-    job_set
-        Whose it is.
-    log
-        With runtimes beyond the requests as they are (`Filters(overruns="keep")`).
-    model
-        Of the log, its submissions as the log has them.
-    as_printed
-        Of the log, but gaps between submissions as table 2 prints them: they are denser.
-    """
-
-    job_set: JobSet
-    log: Workload
-    model: LogModel
+    job_set: JobSet  # whose it is
+    log: Workload  # with runtimes beyond the requests as they are (`Filters(overruns="keep")`)
+    model: LogModel  # of the log, its submissions as the log has them
+    # Of the log, but gaps between submissions as table 2 prints them: they are denser.
     as_printed: LogModel
 
     @classmethod
@@ -198,10 +174,7 @@ class Pc2Source:
 def on_machine(workload: Workload, processors: int) -> Workload:
     """Put jobs on a machine of another size.
 
-    Raises
-    ------
-    InputError
-        If a job is wider than the machine.
+    InputError if a job is wider than the machine.
     """
     widest = int(workload.processors.max(initial=0))
     if widest > processors:
@@ -225,10 +198,7 @@ def with_exact_requests(workload: Workload) -> Workload:
 def sets_of_logs(names: Sequence[str]) -> Mapping[str, JobSet]:
     """Give the job set of each log by its file's name, for those that are the paper's.
 
-    Raises
-    ------
-    InputError
-        If a log is not one of the paper's, or two are of one set.
+    InputError if a log is not one of the paper's, or two are of one set.
     """
     known = {job_set.log: job_set for job_set in JOB_SETS if job_set.log is not None}
     found: dict[str, JobSet] = {}
@@ -248,10 +218,7 @@ def sets_of_logs(names: Sequence[str]) -> Mapping[str, JobSet]:
 def read_sources(logs: Sequence[Path]) -> tuple[dict[str, JobSource], list[str]]:
     """Read the paper's logs; give the sets' sources, PC2's always, and what was done to each log.
 
-    Raises
-    ------
-    InputError
-        As `sets_of_logs`, before any log is read; or if one can't be simulated.
+    InputError as `sets_of_logs`, before any log is read; or if one can't be simulated.
     """
     of_logs = sets_of_logs([log.name for log in logs])
     sources: dict[str, JobSource] = {PC2.name: Pc2Source()}

@@ -11,8 +11,8 @@ from foretime_sim.models.description import describe
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy_switching import Decider, Quality
 
-from foretime_studies.frame.tables import Entry, StudyTable
-from foretime_studies.frame.tables import Row as Cells
+from foretime_studies.frame.tables import Entry, NotedRows, Row, Rows, StudyTable, study_table
+from foretime_studies.frame.targets import Spread
 from foretime_studies.streit2002.paper import (
     CURRENT,
     DIFFERENT,
@@ -28,18 +28,18 @@ from foretime_studies.streit2002.paper import (
     set_figures,
     summed,
 )
-from foretime_studies.streit2002.runs import (
+from foretime_studies.streit2002.sets import LogSource
+from foretime_studies.streit2002.study import (
     ADVANCED,
     DECIDERS,
     QUALITIES,
     SIMPLE,
     SINGLES,
     CaseResult,
+    Streit2002,
     Switched,
     self_tuning,
 )
-from foretime_studies.streit2002.sets import LogSource
-from foretime_studies.streit2002.study import Spread, Streit2002
 
 STARTED_ORDERS = (Order.SJF, Order.FCFS, Order.LJF)
 """In the order of table 4."""
@@ -59,36 +59,34 @@ def tables(found: Streit2002) -> list[StudyTable]:
     ]
 
 
-def _table_2(found: Streit2002) -> StudyTable:
+@study_table(
+    "table2",
+    "Table 2: what the analyser says of the logs",
+    "Ours are the archive's cleaned logs after the filters; alpha and beta give the gaps' mean "
+    "and deviation.",
+)
+def _table_2(found: Streit2002) -> Rows:
     ours: dict[str, dict[str, float]] = {}
     for job_set in found.sets:
         source = found.sources[job_set.name]
         if isinstance(source, LogSource):
             ours[job_set.name] = set_figures(source.log, source.model.interarrival)
-    rows = []
     for title, printed in TABLE_2.items():
         row: list[Entry] = [("", title)]
         for name in (job_set.name for job_set in found.sets):
             mine = format(ours[name][title], printed["form"]) if name in ours else None
             row += [(f"{name} paper", format(printed[name], printed["form"])), ("ours", mine)]
-        rows.append(row)
-    return StudyTable.of(
-        "table2",
-        "Table 2: what the analyser says of the logs",
-        rows,
-        "Ours are the archive's cleaned logs after the filters; alpha and beta give the gaps' mean "
-        "and deviation.",
-    )
+        yield row
 
 
-def _table_3(found: Streit2002) -> StudyTable:
+@study_table("table3", "Table 3: the generated sets")
+def _table_3(found: Streit2002) -> NotedRows:
     ours = {
         job_set.name: [
             found.figures_of_set(job_set, draw) for draw in range(1, found.settings.seeds + 1)
         ]
         for job_set in found.sets
     }
-    rows = []
     for title, printed in TABLE_3.items():
         row: list[Entry] = [("", title)]
         for name, draws in ours.items():
@@ -99,13 +97,12 @@ def _table_3(found: Streit2002) -> StudyTable:
                 "mean": sum(mine) / len(mine),
             }
             row += [(head, format(value, printed["form"])) for head, value in told.items()]
-        rows.append(row)
-    note = f"Mean over {found.settings.seeds} seeds."
-    return StudyTable.of("table3", "Table 3: the generated sets", rows, note)
+        yield row
+    return f"Mean over {found.settings.seeds} seeds."
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """A row of table 4 or 5: a figure of a run, how it is written, and its column in table4.csv."""
 
     title: str
@@ -125,11 +122,11 @@ def _started(order: Order) -> Callable[[CaseResult], float]:
     return lambda result: switched_of(result).started[str(order)]
 
 
-ARTWW = Row("ARTwW, s", lambda result: result.measures.artww_s, key="artww_s")
-UTIL = Row("UTIL", lambda result: result.measures.utilization, ".2%", "utilization")
-LOC = Row("LOC", lambda result: result.measures.loss_of_capacity, ".5f", "loss_of_capacity")
+ARTWW = RunRow("ARTwW, s", lambda result: result.measures.artww_s, key="artww_s")
+UTIL = RunRow("UTIL", lambda result: result.measures.utilization, ".2%", "utilization")
+LOC = RunRow("LOC", lambda result: result.measures.loss_of_capacity, ".5f", "loss_of_capacity")
 STARTED = tuple(
-    Row(str(order).upper(), _started(order), key=str(order)) for order in STARTED_ORDERS
+    RunRow(str(order).upper(), _started(order), key=str(order)) for order in STARTED_ORDERS
 )
 
 
@@ -153,7 +150,7 @@ def _table_4(found: Streit2002) -> list[StudyTable]:
 
 
 def _compared_runs(
-    found: Streit2002, key: str, title: str, measures: Sequence[Row], *, intervals: bool = False
+    found: Streit2002, key: str, title: str, measures: Sequence[RunRow], *, intervals: bool = False
 ) -> StudyTable:
     """Put every run of table 4 into a row: printed, first draw, mean, and where that lies."""
     rows = []
@@ -185,14 +182,13 @@ def printed_run(name: str, quality: Quality, decider: Decider) -> dict[str, Any]
 
 
 def _of_switches(order: Order) -> Callable[[CaseResult], float]:
-    def share(result: CaseResult) -> float:
-        counted = switched_of(result)
-        return counted.switches[str(order)] / max(1, counted.tries)
-
-    return share
+    return lambda result: (
+        switched_of(result).switches[str(order)] / max(1, switched_of(result).tries)
+    )
 
 
-def _same(result: CaseResult) -> float:
+def same_policy(result: CaseResult) -> float:
+    """Give the share of the tries of a switch at which nothing changed."""
     counted = switched_of(result)
     return 1 - sum(counted.switches.values()) / max(1, counted.tries)
 
@@ -207,7 +203,7 @@ def backlog(result: CaseResult) -> float:
 class Compared:
     """A row of table 5 or 6: ours, ``None`` where only the print is told, and printed by set."""
 
-    row: Row
+    row: RunRow
     printed: Mapping[str, float]
     ours: bool = True
 
@@ -238,18 +234,18 @@ def rows_of_table_5() -> list[Compared]:
         *(replace(row, title=f"jobs started with {row.title}") for row in STARTED),
     )
     before = (
-        Row("average actual runtime, s", lambda result: result.measures.actual_runtime_s),
-        Row("average wait time, s", lambda result: result.measures.wait_s),
-        Row("ART, s", lambda result: result.measures.art_s),
+        RunRow("average actual runtime, s", lambda result: result.measures.actual_runtime_s),
+        RunRow("average wait time, s", lambda result: result.measures.wait_s),
+        RunRow("ART, s", lambda result: result.measures.art_s),
     )
     after = (
-        Row("total tries of switches", lambda result: switched_of(result).tries),
+        RunRow("total tries of switches", lambda result: switched_of(result).tries),
         *(
-            Row(f"switches to {str(order).upper()}", _of_switches(order), ".2%")
+            RunRow(f"switches to {str(order).upper()}", _of_switches(order), ".2%")
             for order in STARTED_ORDERS
         ),
-        Row("same policy", _same, ".2%"),
-        Row("average backlog at a try", backlog, ".2f"),
+        RunRow("same policy", same_policy, ".2%"),
+        RunRow("average backlog at a try", backlog, ".2f"),
     )
     column = {name: printed_run(name, Quality.ARTWW, Decider.ADVANCED) for name in SETS}
     return [
@@ -281,17 +277,17 @@ def share_of_cases(result: CaseResult, rows: Sequence[str]) -> float:
 
 def share_row(title: str, cases: Sequence[str]) -> Compared:
     """Give the share of some cases among all as a row."""
-    row = Row(title, lambda result: share_of_cases(result, cases), ".2%")
+    row = RunRow(title, lambda result: share_of_cases(result, cases), ".2%")
     return Compared(row, {name: summed(name, cases) / summed(name, TABLE_6_ROWS) for name in SETS})
 
 
 def _table_6(found: Streit2002) -> StudyTable:
     def count(title: str, cases: Sequence[str]) -> Compared:
-        row = Row(title, lambda result: sum(cases_of(result)[case] for case in cases))
+        row = RunRow(title, lambda result: sum(cases_of(result)[case] for case in cases))
         return Compared(row, {name: summed(name, cases) for name in SETS})
 
     def as_printed(title: str, printed: Mapping[str, float], form: str) -> Compared:
-        return Compared(Row(title, ARTWW.of, form), printed, ours=False)
+        return Compared(RunRow(title, ARTWW.of, form), printed, ours=False)
 
     def of_printed(counts: Mapping[str, int]) -> dict[str, float]:
         return {name: counts[name] / TABLE_6_TOTALS[name] for name in SETS}
@@ -314,27 +310,25 @@ def _table_6(found: Streit2002) -> StudyTable:
     )
 
 
-def _draws(found: Streit2002) -> StudyTable:
+@study_table(
+    "draws",
+    "Each draw at a shrinking factor of 1.00: offered load, and ARTwW in seconds",
+    "Of the paper's set the utilization, which is a little below the load.",
+)
+def _draws(found: Streit2002) -> Rows:
     """Give each draw of each set with its load, which is what a single draw hangs on."""
     shown = (*SINGLES, SIMPLE, ADVANCED)
 
-    def row(name: str, draw: str | int, load: float | None, artww: Sequence[float | None]) -> Cells:
+    def row(name: str, draw: str | int, load: float | None, artww: Sequence[float | None]) -> Row:
         each = zip(shown, artww, strict=True)
-        head: Cells = [("set", name), ("draw", draw), ("offered load", load, ".1%")]
+        head: Row = [("set", name), ("draw", draw), ("offered load", load, ".1%")]
         return [*head, *((scheduler, value, ",.0f") for scheduler, value in each)]
 
-    rows = []
     for job_set in found.sets:
         runs = [found.runs(job_set.name, scheduler) for scheduler in shown]
         for draw, results in enumerate(zip(*runs, strict=True), start=1):
             load = describe(found.jobs(job_set, draw)).offered_load
-            rows.append(row(job_set.name, draw, load, [run.measures.artww_s for run in results]))
+            yield row(job_set.name, draw, load, [run.measures.artww_s for run in results])
         simple, advanced = (printed_run(job_set.name, Quality.ARTWW, by) for by in DECIDERS)
         artww = (None, None, None, simple["artww_s"], advanced["artww_s"])
-        rows.append(row(job_set.name, "paper", simple["utilization"], artww))
-    return StudyTable.of(
-        "draws",
-        "Each draw at a shrinking factor of 1.00: offered load, and ARTwW in seconds",
-        rows,
-        "Of the paper's set the utilization, which is a little below the load.",
-    )
+        yield row(job_set.name, "paper", simple["utilization"], artww)

@@ -26,11 +26,12 @@ from foretime_sim.self_tuning.forward_switching import ForwardSwitching, width_c
 from foretime_sim.self_tuning.switched_run import SwitchedSchedule, simulate_switching
 from foretime_sim.workloads.workload import Workload
 
-from foretime_studies.frame.kept_results import kept_results
+from foretime_studies.frame.kept_results import kept_cases
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
-from foretime_studies.frame.progress import Begin, Progress, counted_on
+from foretime_studies.frame.progress import Begin, counted_on
 from foretime_studies.streit2002.measures import Measures
-from foretime_studies.streit2002.runs import (
+from foretime_studies.streit2002.sets import JOB_SETS, JobSet, JobSource
+from foretime_studies.streit2002.study import (
     ADVANCED,
     FCFS,
     KEPT,
@@ -38,8 +39,9 @@ from foretime_studies.streit2002.runs import (
     SCHEDULERS,
     SINGLES,
     SJF,
+    Case,
+    drawn_jobs,
 )
-from foretime_studies.streit2002.sets import JOB_SETS, JobSet, JobSource, Kind, on_machine
 
 FIRST_DRAW, FIRST_TUNING_DRAW = 21, 101
 """Of those that are judged, and of those that settings are chosen on. Which candidates there are,
@@ -72,45 +74,16 @@ TUNED: Mapping[str, ForwardSwitching] = {
 
 
 @dataclass(frozen=True, slots=True)
-class BeyondCase:
-    """One run.
-
-    Attributes
-    ----------
-    job_set, kind, draw, factor
-        As in `foretime_studies.streit2002.runs.Case`; the machine is the printed one.
-    scheduler
-        One of `foretime_studies.streit2002.runs.SCHEDULERS` or of `TUNED`.
-    """
-
-    job_set: str
-    kind: Kind
-    draw: int
-    factor: float
-    scheduler: str
-
-
-@dataclass(frozen=True, slots=True)
 class Tuning:
-    """What a scheduler that tunes itself did.
+    """What a scheduler that tunes itself did."""
 
-    Attributes
-    ----------
-    started
-        Jobs started under each candidate, by its name.
-    decisions, switches
-        How often it decided, and went over to another candidate.
-    decision_s
-        Processor time of a decision on average, seconds; ``None`` without any.
-    due
-        Jobs that had waited for too long, and went before all orders.
-    """
-
-    started: dict[str, int]
+    started: dict[str, int]  # jobs started under each candidate, by its name
+    # decisions, switches: how often it decided, and went over to another candidate
     decisions: int
     switches: int
+    # Processor time of a decision on average, seconds; ``None`` without any.
     decision_s: float | None
-    due: int
+    due: int  # jobs that had waited for too long, and went before all orders
 
     @classmethod
     def of(cls, ran: SwitchedSchedule, settings: ForwardSwitching) -> Tuning:
@@ -128,21 +101,11 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class BeyondResult:
-    """What is kept of a run.
+    """What is kept of a run."""
 
-    Attributes
-    ----------
-    measures
-        As in Streit 2002.
-    p99_wait_s
-        99th percentile of the waits, seconds.
-    tuning
-        ``None`` of a scheduler that does not tune itself by forward runs.
-    """
-
-    measures: Measures
-    p99_wait_s: float
-    tuning: Tuning | None
+    measures: Measures  # as in Streit 2002
+    p99_wait_s: float  # 99th percentile of the waits, seconds
+    tuning: Tuning | None  # ``None`` of a scheduler that does not tune itself by forward runs
 
     @classmethod
     def of(cls, workload: Workload, scheduler: Policy | ForwardSwitching) -> BeyondResult:
@@ -161,28 +124,16 @@ class BeyondResult:
 
 @dataclass(frozen=True, slots=True)
 class BeyondSettings:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    seeds
-        Draws of each set at each factor that are judged.
-    few_seeds
-        The first of these, on which what stands beside is run: LJF, which is never the best; at
-        three factors the paper's dynP, steps from there to ours, and conservative backfilling that
-        keeps its reservations; and so many parts of each log.
-    tuning_seeds
-        Other draws, on which settings are chosen.
-    more_seeds
-        Draws after those, of the set that has no log: a few week-long jobs decide there, so that it
-        takes many draws to tell one scheduler from another. Reported beside.
-    jobs
-        In each set.
-    """
-
-    seeds: int = 10
+    seeds: int = 10  # draws of each set at each factor that are judged
+    # The first of these, on which what stands beside is run: LJF, which is never the best; at three
+    # factors the paper's dynP, steps from there to ours, and conservative backfilling that keeps
+    # its reservations; and so many parts of each log.
     few_seeds: int = 2
-    tuning_seeds: int = 1
+    tuning_seeds: int = 1  # other draws, on which settings are chosen
+    # Draws after those, of the set that has no log: a few week-long jobs decide there, so that it
+    # takes many draws to tell one scheduler from another. Reported beside.
     more_seeds: int = 10
     jobs: int = 10_000
 
@@ -193,30 +144,14 @@ class BeyondSettings:
 
 @dataclass(frozen=True, slots=True)
 class Streit2002Beyond:
-    """What the study found.
+    """What the study found."""
 
-    Attributes
-    ----------
-    sets
-        Those that were run, in the paper's order.
-    settings
-        How much was run.
-    chosen
-        Which of `VARIANTS` each set was judged with.
-    results
-        Of every run.
-    log_parts
-        Parts of each set's log.
-    notes
-        What was done to the logs.
-    """
-
-    sets: tuple[JobSet, ...]
+    sets: tuple[JobSet, ...]  # those that were run, in the paper's order
     settings: BeyondSettings
-    chosen: Mapping[str, str]
-    results: Mapping[BeyondCase, BeyondResult]
-    log_parts: Mapping[str, int]
-    notes: tuple[str, ...]
+    chosen: Mapping[str, str]  # which of `VARIANTS` each set was judged with
+    results: Mapping[Case, BeyondResult]
+    log_parts: Mapping[str, int]  # parts of each set's log
+    notes: tuple[str, ...]  # what was done to the logs
 
     def runs(
         self, job_set: JobSet, factor: float, scheduler: str, draws: int | None = None
@@ -224,7 +159,7 @@ class Streit2002Beyond:
         """Give the judged runs, by draw: of the first ``draws``, ``settings.seeds`` if ``None``."""
         count = self.settings.seeds if draws is None else draws
         return [
-            self.results[BeyondCase(job_set.name, "independent", draw, factor, scheduler)]
+            self.results[Case(job_set.name, scheduler, factor, draw)]
             for draw in range(FIRST_DRAW, FIRST_DRAW + count)
         ]
 
@@ -266,9 +201,19 @@ def study(
     anything = dict.fromkeys((job_set.name for job_set in sets), next(iter(VARIANTS)))
     progress = None if begin is None else begin(len(tuned) + len(judged(anything)))
 
-    def run(listed: Sequence[BeyondCase], before: int = 0) -> dict[BeyondCase, BeyondResult]:
+    jobs = drawn_jobs(sources, settings.jobs)
+
+    def identity(case: Case) -> str:
+        return known_by_jobs(jobs(case), case.scheduler, _behaviour(case.scheduler))
+
+    def result(case: Case) -> BeyondResult:
+        return BeyondResult.of(jobs(case), _scheduler(case.scheduler))
+
+    def run(listed: Sequence[Case], before: int = 0) -> dict[Case, BeyondResult]:
         on = counted_on(progress, before)
-        return _run(listed, sources, settings, folder, workers=workers, progress=on)
+        return kept_cases(
+            listed, identity, result, BeyondResult, folder, workers=workers, progress=on
+        )
 
     results = run(tuned) if tuned else {}
     chosen = {job_set.name: _choose(job_set, results) for job_set in sets}
@@ -287,14 +232,14 @@ def log_factors(job_set: JobSet) -> tuple[float, ...]:
     return tuning_factors(job_set)[:2]
 
 
-def _tuning_cases(sets: Sequence[JobSet], settings: BeyondSettings) -> Iterator[BeyondCase]:
+def _tuning_cases(sets: Sequence[JobSet], settings: BeyondSettings) -> Iterator[Case]:
     draws = range(FIRST_TUNING_DRAW, FIRST_TUNING_DRAW + settings.tuning_seeds)
     for draw, job_set in itertools.product(draws, sets):
         for factor, variant in itertools.product(tuning_factors(job_set), VARIANTS):
-            yield BeyondCase(job_set.name, "independent", draw, factor, variant)
+            yield Case(job_set.name, variant, factor, draw)
 
 
-def _choose(job_set: JobSet, tuned: Mapping[BeyondCase, BeyondResult]) -> str:
+def _choose(job_set: JobSet, tuned: Mapping[Case, BeyondResult]) -> str:
     """Give what does best on the other sets: the least mean logarithm of ARTwW."""
 
     def score(variant: str) -> float:
@@ -313,9 +258,9 @@ def _judged_cases(
     settings: BeyondSettings,
     log_parts: Mapping[str, int],
     chosen: Mapping[str, str],
-) -> list[BeyondCase]:
+) -> list[Case]:
     """List what is judged; those of the first draws come first, further draws last."""
-    found: list[BeyondCase] = []
+    found: list[Case] = []
     for number, job_set in itertools.product(range(settings.seeds), sets):
         ours = chosen[job_set.name]
         is_few = number < settings.few_seeds
@@ -324,53 +269,19 @@ def _judged_cases(
             schedulers = [ours, *RIVALS, *([LJF] if is_few else [])]
             if is_few and factor in tuning_factors(job_set):
                 schedulers += STEPS
-            found += [
-                BeyondCase(job_set.name, "independent", draw, factor, scheduler)
-                for scheduler in schedulers
-            ]
+            found += [Case(job_set.name, scheduler, factor, draw) for scheduler in schedulers]
         of_log = log_factors(job_set) if number < log_parts[job_set.name] else ()
         found += [
-            BeyondCase(job_set.name, "log", number + 1, factor, scheduler)
+            Case(job_set.name, scheduler, factor, number + 1, kind="log")
             for factor, scheduler in itertools.product(of_log, (ours, *SINGLES))
         ]
     return found + [
-        BeyondCase(job_set.name, "independent", FIRST_DRAW + number, factor, scheduler)
+        Case(job_set.name, scheduler, factor, FIRST_DRAW + number)
         for job_set in sets
         for number in range(settings.seeds, settings.draws_of(job_set))
         for factor in job_set.factors
         for scheduler in (chosen[job_set.name], *RIVALS)
     ]
-
-
-def _run(
-    listed: Sequence[BeyondCase],
-    sources: Mapping[str, JobSource],
-    settings: BeyondSettings,
-    folder: Path,
-    *,
-    workers: int,
-    progress: Progress | None,
-) -> dict[BeyondCase, BeyondResult]:
-    by_name = {job_set.name: job_set for job_set in JOB_SETS}
-
-    @functools.lru_cache(maxsize=8)
-    def workload(job_set: str, kind: Kind, draw: int, factor: float) -> Workload:
-        made = sources[job_set].jobs(kind, draw, settings.jobs, factor)
-        return on_machine(made, by_name[job_set].processors("printed"))
-
-    def jobs(case: BeyondCase) -> Workload:
-        return workload(case.job_set, case.kind, case.draw, case.factor)
-
-    def result(case: BeyondCase) -> BeyondResult:
-        return BeyondResult.of(jobs(case), _scheduler(case.scheduler))
-
-    ids = {
-        case: known_by_jobs(jobs(case), case.scheduler, _behaviour(case.scheduler))
-        for case in listed
-    }
-    todo = {ids[case]: functools.partial(result, case) for case in listed}
-    found = kept_results(todo, BeyondResult, folder, workers=workers, progress=progress)
-    return {case: found[ids[case]] for case in listed}
 
 
 def _scheduler(name: str) -> Policy | ForwardSwitching:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +10,13 @@ from foretime_estimators.time_units import HOUR_S
 from foretime_sim.scores.intervals import t_interval
 from foretime_sim.scores.repeats import FEWEST_REPEATS
 
-from foretime_studies.frame.tables import Entry, Row, StudyTable
-from foretime_studies.streit2002.runs import LJF, SINGLES
+from foretime_studies.frame.tables import Entry, NotedRows, Row, Rows, StudyTable, study_table
+from foretime_studies.streit2002.curves import point, points
 from foretime_studies.streit2002.sets import JobSet
+from foretime_studies.streit2002.study import LJF, SINGLES, Case
 from foretime_studies.streit2002_beyond.study import (
     RIVALS,
     STEPS,
-    BeyondCase,
     BeyondResult,
     Streit2002Beyond,
     Tuning,
@@ -30,21 +30,12 @@ WITHIN = 1.02
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Ours against the best single policy at one factor.
-
-    Attributes
-    ----------
-    best
-        Its name.
-    ratio
-        Mean ARTwW over mean ARTwW.
-    low, high
-        Where the ratio lies at 95%, the best policy's mean taken as it is: from the differences
-        draw by draw; ``None`` of few draws.
-    """
+    """Ours against the best single policy at one factor."""
 
     best: str
-    ratio: float
+    ratio: float  # mean ARTwW over mean ARTwW
+    # low, high: where the ratio lies at 95%, the best policy's mean taken as it is: from the
+    # differences draw by draw; ``None`` of few draws
     low: float | None
     high: float | None
 
@@ -89,45 +80,32 @@ def tables(found: Streit2002Beyond) -> list[StudyTable]:
     return made
 
 
-def _points(found: Streit2002Beyond) -> Iterator[tuple[JobSet, float]]:
-    return ((job_set, factor) for job_set in found.sets for factor in job_set.factors)
-
-
-def _point(job_set: JobSet, factor: float) -> Row:
-    return [("set", job_set.name), ("factor", factor, ".2f")]
-
-
 def _against(judged: Verdict, titles: Sequence[str] = ("against it", "from", "to")) -> Row:
     """Give how much ours is above the best single policy, and where that lies."""
     ratios = zip(titles, (judged.ratio, judged.low, judged.high), strict=True)
     return [(title, None if ratio is None else ratio - 1, "+.1%") for title, ratio in ratios]
 
 
-def _targets(found: Streit2002Beyond) -> StudyTable:
-    rows: list[Row] = []
-    for job_set, factor in _points(found):
+@study_table("targets", "The target beside the result: ARTwW at each shrinking factor")
+def _targets(found: Streit2002Beyond) -> NotedRows:
+    for job_set, factor in points(found.sets):
         judged = verdict(found, job_set, factor)
         named = {single: single for single in RIVALS} | {"self-tuned": found.chosen[job_set.name]}
-        rows.append(
-            [
-                *_point(job_set, factor),
-                *(
-                    (f"{title}, s", float(found.artww(job_set, factor, name).mean()), ",.0f")
-                    for title, name in named.items()
-                ),
-                ("LJF, times the best", _ljf(found, job_set, factor), ".1f"),
-                ("best single", judged.best),
-                *_against(judged),
-                ("target", judged.name),
-            ]
-        )
-    return StudyTable.of(
-        "targets",
-        "The target beside the result: ARTwW at each shrinking factor",
-        rows,
+        yield [
+            *point(job_set, factor),
+            *(
+                (f"{title}, s", float(found.artww(job_set, factor, name).mean()), ",.0f")
+                for title, name in named.items()
+            ),
+            ("LJF, times the best", _ljf(found, job_set, factor), ".1f"),
+            ("best single", judged.best),
+            *_against(judged),
+            ("target", judged.name),
+        ]
+    return (
         f"Means over {found.settings.seeds} draws; 95% intervals from the differences draw by "
         f"draw. LJF on the first {_few(found)} draws. The target is at most +2% everywhere, and "
-        "below 0 at half of the factors or more.",
+        "below 0 at half of the factors or more."
     )
 
 
@@ -143,14 +121,19 @@ def _ljf(found: Streit2002Beyond, job_set: JobSet, factor: float) -> float:
     return of_ljf / least
 
 
-def _verdict(found: Streit2002Beyond) -> StudyTable:
+@study_table(
+    "verdict",
+    "How often the target is met",
+    "Against the best single policy at each factor, which no scheduler knows beforehand.",
+)
+def _verdict(found: Streit2002Beyond) -> Rows:
     by_set = {
         job_set.name: [verdict(found, job_set, factor) for factor in job_set.factors]
         for job_set in found.sets
     }
     by_set["all"] = [judged for several in list(by_set.values()) for judged in several]
-    rows: list[Row] = [
-        [
+    for name, judged in by_set.items():
+        yield [
             ("set", name),
             ("factors", len(judged)),
             ("within 2%", sum(one.met for one in judged)),
@@ -159,10 +142,6 @@ def _verdict(found: Streit2002Beyond) -> StudyTable:
             ("worst", max(one.ratio for one in judged) - 1, "+.1%"),
             ("mean", float(np.mean([one.ratio for one in judged])) - 1, "+.1%"),
         ]
-        for name, judged in by_set.items()
-    ]
-    note = "Against the best single policy at each factor, which no scheduler knows beforehand."
-    return StudyTable.of("verdict", "How often the target is met", rows, note)
 
 
 def _repeated(found: Streit2002Beyond) -> list[JobSet]:
@@ -171,35 +150,35 @@ def _repeated(found: Streit2002Beyond) -> list[JobSet]:
     return [job_set for job_set in found.sets if settings.draws_of(job_set) > settings.seeds]
 
 
-def _more_draws(found: Streit2002Beyond) -> StudyTable:
+@study_table("more-draws", "The target on more draws, where few jobs decide")
+def _more_draws(found: Streit2002Beyond) -> NotedRows:
     settings = found.settings
     few, many = settings.seeds, settings.seeds + settings.more_seeds
-    rows: list[Row] = []
     for job_set in _repeated(found):
         for factor in job_set.factors:
             first = verdict(found, job_set, factor, few)
             last = verdict(found, job_set, factor, settings.draws_of(job_set))
-            rows.append(
-                [
-                    *_point(job_set, factor),
-                    *_against(first, (f"{few} draws", f"from ({few})", f"to ({few})")),
-                    *_against(last, (f"{many} draws", f"from ({many})", f"to ({many})")),
-                    ("best single", last.best),
-                    ("target", last.name),
-                ]
-            )
-    return StudyTable.of(
-        "more-draws",
-        "The target on more draws, where few jobs decide",
-        rows,
+            yield [
+                *point(job_set, factor),
+                *_against(first, (f"{few} draws", f"from ({few})", f"to ({few})")),
+                *_against(last, (f"{many} draws", f"from ({many})", f"to ({many})")),
+                ("best single", last.best),
+                ("target", last.name),
+            ]
+    return (
         f"ARTwW against the best single policy of so many draws, with 95% intervals. The last two "
-        f"columns are of {many} draws.",
+        f"columns are of {many} draws."
     )
 
 
-def _tails(found: Streit2002Beyond) -> StudyTable:
-    rows: list[Row] = []
-    for job_set, factor in _points(found):
+@study_table(
+    "tails",
+    "What becomes of long waits",
+    "Hours; means over draws of the 99th percentile and of the longest wait of a draw. Due: "
+    "jobs that waited until their patience ended, and then went before all orders.",
+)
+def _tails(found: Streit2002Beyond) -> Rows:
+    for job_set, factor in points(found.sets):
         named = {"FCFS": "FCFS", "SJF": "SJF", "self-tuned": found.chosen[job_set.name]}
         runs = {title: found.runs(job_set, factor, name) for title, name in named.items()}
         p99: Row = [
@@ -212,14 +191,7 @@ def _tails(found: Streit2002Beyond) -> StudyTable:
         ]
         due = float(np.mean([_tuning(run).due for run in runs["self-tuned"]]))
         share: Entry = ("due", due / found.settings.jobs, ".1%")
-        rows.append([*_point(job_set, factor), *p99, *longest, share])
-    return StudyTable.of(
-        "tails",
-        "What becomes of long waits",
-        rows,
-        "Hours; means over draws of the 99th percentile and of the longest wait of a draw. Due: "
-        "jobs that waited until their patience ended, and then went before all orders.",
-    )
+        yield [*point(job_set, factor), *p99, *longest, share]
 
 
 def _hours(waits_s: Sequence[float]) -> float:
@@ -241,42 +213,44 @@ _STEPS = (
 )
 
 
-def _steps(found: Streit2002Beyond) -> StudyTable:
+@study_table(
+    "steps", "From the paper's dynP to ours, step by step: ARTwW against the best single policy"
+)
+def _steps(found: Streit2002Beyond) -> NotedRows:
     few = _few(found)
-    rows: list[Row] = []
-    for job_set, factor in _points(found):
+    for job_set, factor in points(found.sets):
         if factor not in tuning_factors(job_set):
             continue
         best = found.best_single(job_set, factor, few)
         mean = float(found.artww(job_set, factor, best, few).mean())
         steps = dict(zip(_STEPS, (*STEPS, found.chosen[job_set.name]), strict=True))
-        rows.append(
-            [
-                *_point(job_set, factor),
-                ("best single", best),
-                *(
-                    (
-                        title,
-                        float(found.artww(job_set, factor, step, few).mean()) / mean - 1,
-                        "+.1%",
-                    )
-                    for title, step in steps.items()
-                ),
-            ]
-        )
-    return StudyTable.of(
-        "steps",
-        "From the paper's dynP to ours, step by step: ARTwW against the best single policy",
-        rows,
+        yield [
+            *point(job_set, factor),
+            ("best single", best),
+            *(
+                (
+                    title,
+                    float(found.artww(job_set, factor, step, few).mean()) / mean - 1,
+                    "+.1%",
+                )
+                for title, step in steps.items()
+            ),
+        ]
+    return (
         f"On the first {few} draws. Conservative: FCFS with "
         "reservations that are kept. dynP: Streit's, advanced decider, ARTwW. Width order: "
         "smallest t / sqrt(processors) first, with t as requested or as expected, EASY with 16 "
-        "reservations.",
+        "reservations."
     )
 
 
-def _tuned(found: Streit2002Beyond) -> StudyTable:
-    rows: list[Row] = []
+@study_table(
+    "tuned",
+    "What it did",
+    "Settings are those that did best on other draws of the other sets. Processor time on the "
+    "machine that ran the study, whatever else it did.",
+)
+def _tuned(found: Streit2002Beyond) -> Rows:
     for job_set in found.sets:
         chosen = found.chosen[job_set.name]
         for factor in tuning_factors(job_set):
@@ -288,44 +262,32 @@ def _tuned(found: Streit2002Beyond) -> StudyTable:
             most = sorted(shares, key=lambda name: -shares[name])[:3]
             told = ", ".join(f"{name}: {shares[name]:.0%}" for name in most if shares[name])
             timed = [run.decision_s for run in runs if run.decision_s is not None]
-            rows.append(
-                [
-                    ("set", job_set.name),
-                    ("settings", chosen),
-                    ("factor", factor, ".2f"),
-                    ("jobs started under", told),
-                    ("decisions", float(np.mean([run.decisions for run in runs])), ".0f"),
-                    ("switches", float(np.mean([run.switches for run in runs])), ".1f"),
-                    ("ms a decision", 1_000 * float(np.mean(timed)) if timed else None, ".0f"),
-                ]
-            )
-    return StudyTable.of(
-        "tuned",
-        "What it did",
-        rows,
-        "Settings are those that did best on other draws of the other sets. Processor time on the "
-        "machine that ran the study, whatever else it did.",
-    )
+            yield [
+                ("set", job_set.name),
+                ("settings", chosen),
+                ("factor", factor, ".2f"),
+                ("jobs started under", told),
+                ("decisions", float(np.mean([run.decisions for run in runs])), ".0f"),
+                ("switches", float(np.mean([run.switches for run in runs])), ".1f"),
+                ("ms a decision", 1_000 * float(np.mean(timed)) if timed else None, ".0f"),
+            ]
 
 
-def _logs(found: Streit2002Beyond) -> StudyTable:
-    rows = [
-        _log_row(found, job_set, part, factor)
-        for job_set in found.sets
-        for part in range(1, found.log_parts[job_set.name] + 1)
-        for factor in log_factors(job_set)
-    ]
-    return StudyTable.of(
-        "logs",
-        "The logs themselves, where users repeat their jobs",
-        rows,
-        "Parts of the logs, one after the other, on the printed machines; single runs.",
-    )
+@study_table(
+    "logs",
+    "The logs themselves, where users repeat their jobs",
+    "Parts of the logs, one after the other, on the printed machines; single runs.",
+)
+def _logs(found: Streit2002Beyond) -> Rows:
+    for job_set in found.sets:
+        for part in range(1, found.log_parts[job_set.name] + 1):
+            for factor in log_factors(job_set):
+                yield _log_row(found, job_set, part, factor)
 
 
 def _log_row(found: Streit2002Beyond, job_set: JobSet, part: int, factor: float) -> Row:
     def run(scheduler: str) -> BeyondResult:
-        return found.results[BeyondCase(job_set.name, "log", part, factor, scheduler)]
+        return found.results[Case(job_set.name, scheduler, factor, part, kind="log")]
 
     singles = {single: run(single).measures.artww_s for single in SINGLES}
     ours, sjf = run(found.chosen[job_set.name]), run("SJF")
