@@ -26,8 +26,7 @@ from foretime_studies.talby1999.claims import CLAIMS
 from foretime_studies.talby1999.command import report
 from foretime_studies.talby1999.figures import figures
 from foretime_studies.talby1999.months import MonthlyLog, by_months, read_months
-from foretime_studies.talby1999.runs import fifths, run_cases, tasks_of
-from foretime_studies.talby1999.study import Talby1999, cases_of, study
+from foretime_studies.talby1999.runs import Talby1999, cases_of, fifths, run_cases, study, tasks_of
 
 KTH_BEGAN = 843_480_031
 """The 23rd of September 1996."""

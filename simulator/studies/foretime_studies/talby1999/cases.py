@@ -52,51 +52,28 @@ class MonthsBy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to schedule a log's months.
-
-    Attributes
-    ----------
-    name
-        Its key.
-    policy
-        What the scheduler does.
-    average_wait
-        Of slack-based backfilling.
-    gap
-        By how much user and political priority together are higher for every fifth job than for
-        the others, 0 to 2, halves of it each.
-    everyone
-        User priority and political priority of all others.
-    estimates, estimate_factor
-        What jobs are planned with; they end at the users' requests all the same.
-    interarrival_factor
-        Of `Workload.with_interarrival_factor`: below 1 the load grows.
-    killed
-        Whether a job that reaches its request is killed by the log's own rule; otherwise its
-        policy decides, or it runs to its end.
-    slot_s
-        Submissions, runtimes and requests are rounded up to so many seconds.
-    processors
-        Another machine than the log's.
-    months_by
-        How the log is cut.
-    repeated
-        Whether it runs on the jittered copies, too.
-    """
+    """One way to schedule a log's months."""
 
     name: str
-    policy: Policy
-    average_wait: AverageWait = AverageWait.GIVEN
+    policy: Policy  # what the scheduler does
+    average_wait: AverageWait = AverageWait.GIVEN  # of slack-based backfilling
+    # By how much user and political priority together are higher for every fifth job than for the
+    # others, 0 to 2, halves of it each.
     gap: float = 0.0
-    everyone: tuple[float, float] = (0.0, 0.0)
+    everyone: tuple[float, float] = (0.0, 0.0)  # user priority and political priority of all others
+    # estimates, estimate_factor: what jobs are planned with; they end at the users' requests all
+    # the same
     estimates: Estimates = Estimates.REQUESTS
     estimate_factor: float = 1.0
+    # Of `Workload.with_interarrival_factor`: below 1 the load grows.
     interarrival_factor: float = 1.0
+    # Whether a job that reaches its request is killed by the log's own rule; otherwise its policy
+    # decides, or it runs to its end.
     killed: bool = True
-    slot_s: int = 1
-    processors: int | None = None
-    months_by: MonthsBy = MonthsBy.SUBMISSION
-    repeated: bool = True
+    slot_s: int = 1  # submissions, runtimes and requests are rounded up to so many seconds
+    processors: int | None = None  # another machine than the log's
+    months_by: MonthsBy = MonthsBy.SUBMISSION  # how the log is cut
+    repeated: bool = True  # whether it runs on the jittered copies, too
 
 
 def slack(settings: SlackSettings) -> Policy:

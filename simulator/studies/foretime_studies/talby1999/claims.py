@@ -10,7 +10,7 @@ from foretime_sim.policies.slack import InsertionOrder
 
 from foretime_studies.frame.claims import keeps, yes
 from foretime_studies.frame.published import published
-from foretime_studies.frame.tables import StudyTable
+from foretime_studies.frame.tables import Rows, study_table
 from foretime_studies.talby1999 import cases as named
 from foretime_studies.talby1999.cases import (
     CONSERVATIVE,
@@ -122,23 +122,19 @@ _TEXTS: dict[str, Callable[[_Copy], str]] = {
 """What is told in place of the figure that is judged."""
 
 
-def claims(runs: LogRuns, repeats: int) -> StudyTable:
+@study_table("claims", "What the paper says", '"Nearly" and "very close" are taken as within 3%.')
+def claims(runs: LogRuns, repeats: int) -> Rows:
     """Judge every claim on the log as it is, and on each of its jittered copies."""
     copies = [_Copy(runs, copy) for copy in range(repeats + 1)]
-    rows = []
     for text, claim in CLAIMS.items():
         values = [_FIGURES[claim["figure"]](copy) for copy in copies]
         held = [keeps(value, claim["holds"]) for value in values]
         written = claim["written"]
         ours = written.format(values[0]) if written else _TEXTS[claim["figure"]](copies[0])
-        rows.append(
-            [
-                ("claim", text),
-                ("paper", claim["paper"]),
-                ("ours", ours),
-                ("holds", yes(held[0])),
-                ("on copies", f"{sum(held[1:])} of {repeats}"),
-            ]
-        )
-    note = '"Nearly" and "very close" are taken as within 3%.'
-    return StudyTable.of("claims", "What the paper says", rows, note)
+        yield [
+            ("claim", text),
+            ("paper", claim["paper"]),
+            ("ours", ours),
+            ("holds", yes(held[0])),
+            ("on copies", f"{sum(held[1:])} of {repeats}"),
+        ]

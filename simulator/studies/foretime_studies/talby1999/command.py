@@ -12,7 +12,7 @@ from foretime_studies.frame.report import StudyReport
 from foretime_studies.talby1999.claims import claims
 from foretime_studies.talby1999.figures import figures
 from foretime_studies.talby1999.months import read_months
-from foretime_studies.talby1999.study import Talby1999, study
+from foretime_studies.talby1999.runs import Talby1999, study
 from foretime_studies.talby1999.tables import tables
 
 

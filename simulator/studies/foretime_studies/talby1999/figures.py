@@ -16,8 +16,7 @@ from foretime_studies.frame.plots import bars, curves, gain_bars, panels
 from foretime_studies.talby1999 import cases as named
 from foretime_studies.talby1999 import paper
 from foretime_studies.talby1999.cases import CONSERVATIVE, PLAIN, SLACK, Case, Estimates
-from foretime_studies.talby1999.runs import LogRuns
-from foretime_studies.talby1999.study import Talby1999
+from foretime_studies.talby1999.runs import LogRuns, Talby1999
 from foretime_studies.talby1999.tables import SHOWN
 
 

@@ -19,43 +19,21 @@ from foretime_studies.talby1999.paper import LOG_PREFIX, PROCESSORS, REAL_PROCES
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """The jobs submitted in one month of the site's calendar.
+    """The jobs submitted in one month of the site's calendar."""
 
-    Attributes
-    ----------
-    name
-        ``YYYY-MM``.
-    jobs
-        Numbered from 0 on in their order, so that jittered copies know them again.
-    """
-
-    name: str
-    jobs: Workload
+    name: str  # ``YYYY-MM``
+    jobs: Workload  # numbered from 0 on in their order, so that jittered copies know them again
 
 
 @dataclass(frozen=True, slots=True)
 class MonthlyLog:
-    """A log by months, on the machine on which they are simulated.
+    """A log by months, on the machine on which they are simulated."""
 
-    Attributes
-    ----------
-    name
-        The log's.
-    months
-        In order of time, those without jobs left out.
-    whole
-        All of their jobs; runtimes may exceed requests.
-    clock
-        By whose clock months are cut.
-    note
-        What the filter did, how large the machine is, and by which clock months are cut.
-    """
-
-    name: str
-    months: tuple[Month, ...]
-    whole: Workload
-    clock: SiteClock
-    note: str
+    name: str  # the log's
+    months: tuple[Month, ...]  # in order of time, those without jobs left out
+    whole: Workload  # all of their jobs; runtimes may exceed requests
+    clock: SiteClock  # by whose clock months are cut
+    note: str  # what the filter did, how large the machine is, and by which clock months are cut
 
     @property
     def papers(self) -> bool:
@@ -75,10 +53,7 @@ class MonthlyLog:
 def read_months(path: Path, processors: int | None = None) -> MonthlyLog:
     """Read a log, put it on its machine (the paper's log on 128 processors), and cut it.
 
-    Raises
-    ------
-    InputError
-        If it can't be simulated, or does not say when it began or in which time zone.
+    InputError if it can't be simulated, or does not say when it began or in which time zone.
     """
     log = read_log(path)
     # Runtimes beyond requests are kept: whether such jobs are killed is part of what is studied.
@@ -98,10 +73,7 @@ def read_months(path: Path, processors: int | None = None) -> MonthlyLog:
 def by_months(workload: Workload, time_zone: str | None, report: FilterReport) -> MonthlyLog:
     """Cut a workload by the site's clock; by UTC where its time zone is not known.
 
-    Raises
-    ------
-    InputError
-        If the log does not say when it began.
+    InputError if the log does not say when it began.
     """
     if workload.unix_start_time is None:
         raise InputError(

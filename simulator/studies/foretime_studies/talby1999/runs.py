@@ -1,8 +1,8 @@
-"""The runs of the study of Talby & Feitelson 1999: cases on a log's months, kept in a folder."""
+"""The study of Talby & Feitelson 1999 again: cases on months of logs, kept in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import Schedule
 from foretime_sim.policies.families import Slack
@@ -22,6 +23,7 @@ from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.kept_results import kept_results
 from foretime_studies.frame.known_by_behaviour import known_by_jobs, probe
+from foretime_studies.frame.progress import Begin, Progress, counted_on
 from foretime_studies.frame.runs import JITTER_S, Gain, paired_gain
 from foretime_studies.talby1999.cases import (
     CONSERVATIVE,
@@ -30,6 +32,8 @@ from foretime_studies.talby1999.cases import (
     Case,
     Estimates,
     MonthsBy,
+    other_cases,
+    paper_cases,
 )
 from foretime_studies.talby1999.months import Month, MonthlyLog, cut_by, numbered_month
 
@@ -38,53 +42,38 @@ _CLASSES = JobClasses()
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """What is kept of one case on all months of one copy of a log; times in seconds.
+    """What is kept of one case on all months of one copy of a log; times in seconds."""
 
-    Attributes
-    ----------
-    months
-        ``YYYY-MM``.
-    jobs, wait_s
-        By month: how many, and their mean wait.
-    fifth_wait_s, others_wait_s
-        By month: mean wait of every fifth job, and of the others; NaN without such jobs.
-    mean_wait_s, p99_wait_s, longest_wait_s, bounded_slowdown, fifth_mean_wait_s, others_mean_wait_s
-        Of all months' jobs together.
-    planned_wait_s, promised_wait_s
-        Mean over the jobs of their first planned start, and of the latest start that they were
-        promised, from their submission on; ``None`` where nothing is planned. Without infinite
-        slacks.
-    later_share
-        Share of the jobs that started later than first planned; ``None`` where nothing is planned.
-    broken
-        Jobs that started later than promised.
-    killed
-        Jobs that were ended before their runtime.
-    wait_by_size_s, wait_by_length_s
-        Mean wait in each class of `foretime_sim.scores.job_classes`; NaN without jobs.
-    offered_load
-        Processor seconds that jobs run for, of those between each month's first and last
-        submission.
-    """
-
-    months: tuple[str, ...]
+    months: tuple[str, ...]  # ``YYYY-MM``
+    # jobs, wait_s: by month: how many, and their mean wait
     jobs: tuple[int, ...]
     wait_s: tuple[float, ...]
+    # fifth_wait_s, others_wait_s: by month: mean wait of every fifth job, and of the others; NaN
+    # without such jobs
     fifth_wait_s: tuple[float, ...]
     others_wait_s: tuple[float, ...]
+    # mean_wait_s, p99_wait_s, longest_wait_s, bounded_slowdown, fifth_mean_wait_s,
+    # others_mean_wait_s: of all months' jobs together
     mean_wait_s: float
     p99_wait_s: float
     longest_wait_s: float
     bounded_slowdown: float
     fifth_mean_wait_s: float
     others_mean_wait_s: float
+    # planned_wait_s, promised_wait_s: mean over the jobs of their first planned start, and of the
+    # latest start that they were promised, from their submission on; ``None`` where nothing is
+    # planned. Without infinite slacks
     planned_wait_s: float | None
     promised_wait_s: float | None
+    # Share of the jobs that started later than first planned; ``None`` where nothing is planned.
     later_share: float | None
-    broken: int
-    killed: int
+    broken: int  # jobs that started later than promised
+    killed: int  # jobs that were ended before their runtime
+    # wait_by_size_s, wait_by_length_s: mean wait in each class of
+    # `foretime_sim.scores.job_classes`; NaN without jobs
     wait_by_size_s: tuple[float, ...]
     wait_by_length_s: tuple[float, ...]
+    # Processor seconds that jobs run for, of those between each month's first and last submission.
     offered_load: float
 
 
@@ -97,10 +86,7 @@ class LogRuns(dict[tuple[str, int], RunFigures]):
         return [self[case, copy] for copy in copies]
 
     def gain(
-        self,
-        base: str,
-        case: str,
-        of: Callable[[RunFigures], float] = lambda run: run.mean_wait_s,
+        self, base: str, case: str, of: Callable[[RunFigures], float] = lambda run: run.mean_wait_s
     ) -> Gain:
         """Compare one figure of a case, the mean wait if not told, with its baseline's."""
         return paired_gain(
@@ -113,36 +99,21 @@ class LogRuns(dict[tuple[str, int], RunFigures]):
 
 def run_cases(
     log: MonthlyLog,
-    cases: Sequence[Case],
+    cases: Sequence[Case],  # with distinct names
+    # Where runs are kept, each as soon as it is done. A run is known by the jobs, the case, and by
+    # what this code makes of the case on a small workload.
     folder: Path,
     *,
+    # repeats, seed: jittered copies (each submission by up to a minute, ties shuffled), and their
+    # seed
     repeats: int,
     seed: int,
-    workers: int,
-    progress: Callable[[int], None] | None = None,
+    workers: int,  # threads; the engine runs without the interpreter's lock
+    progress: Progress | None = None,
 ) -> LogRuns:
     """Run every case on the log's months, and on jittered copies of them, if it is not kept yet.
 
-    Parameters
-    ----------
-    log
-        Its months.
-    cases
-        With distinct names.
-    folder
-        Where runs are kept, each as soon as it is done. A run is known by the jobs, the case, and
-        by what this code makes of the case on a small workload.
-    repeats, seed
-        Jittered copies (each submission by up to a minute, ties shuffled), and their seed.
-    workers
-        Threads; the engine runs without the interpreter's lock.
-    progress
-        Called with the number of runs done so far, those that were kept included.
-
-    Raises
-    ------
-    InputError
-        If another study is writing into the folder.
+    InputError if another study is writing into the folder.
     """
     prepared = _Prepared(log, repeats, seed)
     few = _probe()
@@ -329,3 +300,57 @@ def _probe() -> Month:
         np.arange(len(jobs)) % 10 == 0, np.maximum(jobs.actual_runtime // 2, 1), jobs.requested_time
     )
     return numbered_month("probe", replace(jobs, requested_time=requested.astype(np.int64)))
+
+
+@dataclass(frozen=True, slots=True)
+class Talby1999:
+    """What the study found."""
+
+    logs: tuple[MonthlyLog, ...]  # in the order of tables
+    runs: Mapping[str, LogRuns]  # by log's name
+    repeats: int  # jittered copies
+
+    @property
+    def papers(self) -> MonthlyLog | None:
+        """The paper's log on the paper's machine; ``None`` if it is not here."""
+        return next((log for log in self.logs if log.papers), None)
+
+
+def cases_of(log: MonthlyLog) -> list[Case]:
+    """Give what runs on a log: everything on the paper's, the main comparisons on others."""
+    return paper_cases() if log.papers else other_cases()
+
+
+def study(
+    logs: Sequence[MonthlyLog],  # with distinct names
+    folder: Path,  # where runs are kept
+    *,
+    repeats: int,
+    seed: int,
+    workers: int,
+    begin: Begin | None = None,
+) -> Talby1999:
+    """Run what is not kept yet.
+
+    InputError if two logs have one name, or another study is writing into the folder.
+    """
+    names = [log.name for log in logs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{name}: two logs have this name; give each once")
+    tasks = {log.name: len(tasks_of(cases_of(log), repeats)) for log in logs}
+    whole = sum(tasks[log.name] * len(log.whole) for log in logs)
+    progress = None if begin is None else begin(whole)
+    runs, before = {}, 0
+    for log in logs:
+        runs[log.name] = run_cases(
+            log,
+            cases_of(log),
+            folder,
+            repeats=repeats,
+            seed=seed,
+            workers=workers,
+            progress=counted_on(progress, before, len(log.whole)),
+        )
+        before += tasks[log.name] * len(log.whole)
+    return Talby1999(tuple(logs), runs, repeats)

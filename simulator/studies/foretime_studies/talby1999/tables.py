@@ -10,7 +10,7 @@ from foretime_sim.scores.job_classes import LENGTHS, SIZES, JobClasses
 from foretime_sim.scores.metrics import Direction
 
 from foretime_studies.frame.runs import Gain, paired_gain
-from foretime_studies.frame.tables import Entry, Row, StudyTable
+from foretime_studies.frame.tables import Entry, NotedRows, Row, Rows, StudyTable, study_table
 from foretime_studies.talby1999 import cases as named
 from foretime_studies.talby1999 import paper
 from foretime_studies.talby1999.cases import (
@@ -22,8 +22,7 @@ from foretime_studies.talby1999.cases import (
     Case,
     Estimates,
 )
-from foretime_studies.talby1999.runs import LogRuns
-from foretime_studies.talby1999.study import Talby1999
+from foretime_studies.talby1999.runs import LogRuns, Talby1999
 
 _S, _TENTHS, _GAIN = ",.0f", ",.1f", "+.1%"
 
@@ -71,13 +70,16 @@ def _of_the_paper(runs: LogRuns, outliving: int) -> Iterator[StudyTable]:
     yield _loads(runs)
 
 
-def _months(runs: LogRuns) -> StudyTable:
-    """Table of section 5.2."""
+@study_table("months", "Equal priorities by month (table of 5.2)")
+def _months(runs: LogRuns) -> NotedRows:
     ours, old = runs[SLACK.name, 0], runs[CONSERVATIVE.name, 0]
     by_month = zip(ours.months, ours.jobs, old.wait_s, ours.wait_s, strict=True)
     listed = [(*month, paper.MONTHS.get(month[0], {})) for month in by_month]
-    rows: list[Row] = [
-        [
+    for month, jobs, before, after, printed in (
+        *listed,
+        ("all", sum(ours.jobs), old.mean_wait_s, ours.mean_wait_s, paper.YEAR),
+    ):
+        yield [
             ("month", month),
             ("jobs", jobs, ",d"),
             ("conservative, paper, s", printed.get("conservative"), _TENTHS),
@@ -87,19 +89,13 @@ def _months(runs: LogRuns) -> StudyTable:
             ("gain, paper", _gain(printed.get("conservative"), printed.get("priority")), _GAIN),
             ("gain, ours", _gain(before, after), _GAIN),
         ]
-        for month, jobs, before, after, printed in (
-            *listed,
-            ("all", sum(ours.jobs), old.mean_wait_s, ours.mean_wait_s, paper.YEAR),
-        )
-    ]
-    note = f"Gain over the jittered copies: {_write(runs.gain(CONSERVATIVE.name, SLACK.name))}."
-    return StudyTable.of("months", "Equal priorities by month (table of 5.2)", rows, note)
+    return f"Gain over the jittered copies: {_write(runs.gain(CONSERVATIVE.name, SLACK.name))}."
 
 
-def _trace(runs: LogRuns) -> StudyTable:
+@study_table("trace", "The conservative column, traced")
+def _trace(runs: LogRuns) -> NotedRows:
     """Say what was tried to find why the conservative scheduler differs from the paper's."""
     paper_s, september = (m["conservative"] for m in (paper.YEAR, paper.MONTHS[paper.FIRST_MONTH]))
-    rows: list[Row] = []
     for case in (CONSERVATIVE, *named.COMPRESSIONS, EASY, *named.traced()):
         run = runs[case.name, 0]
         shares = [
@@ -108,22 +104,19 @@ def _trace(runs: LogRuns) -> StudyTable:
             if month in paper.MONTHS and month != paper.FIRST_MONTH
         ]
         first = run.wait_s[0] if run.months[0] == paper.FIRST_MONTH else None
-        rows.append(
-            [
-                ("variant", case.name),
-                ("jobs", sum(run.jobs), ",d"),
-                ("mean wait, s", run.mean_wait_s, _TENTHS),
-                ("of the paper's", run.mean_wait_s / paper_s, ".2f"),
-                ("month that is least of it", min(shares, default=None), ".2f"),
-                ("month that is most", max(shares, default=None), ".2f"),
-                ("September 1996, s", first, _TENTHS),
-            ]
-        )
-    note = (
+        yield [
+            ("variant", case.name),
+            ("jobs", sum(run.jobs), ",d"),
+            ("mean wait, s", run.mean_wait_s, _TENTHS),
+            ("of the paper's", run.mean_wait_s / paper_s, ".2f"),
+            ("month that is least of it", min(shares, default=None), ".2f"),
+            ("month that is most", max(shares, default=None), ".2f"),
+            ("September 1996, s", first, _TENTHS),
+        ]
+    return (
         f"The paper's conservative scheduler: {paper_s:,.1f} s; September "
         f"{september:,.1f} s, which the two columns before the last leave out."
     )
-    return StudyTable.of("trace", "The conservative column, traced", rows, note)
 
 
 def _schedulers(
@@ -157,10 +150,9 @@ def _schedulers(
     return StudyTable.of(key, title, rows)
 
 
-def _classes(runs: LogRuns) -> StudyTable:
-    """Say who gains and who loses: mean waits by size and by requested time."""
+@study_table("classes", "Who gains: mean waits by class")
+def _classes(runs: LogRuns) -> Rows:
     bounds = JobClasses()
-    rows: list[Row] = []
     for names, unit, ends, field in (
         (SIZES, "of the machine", [f"{share:.1%}" for share in bounds.size_shares], "size"),
         (LENGTHS, "requested", [f"{end / 3_600:g} h" for end in bounds.length_s], "length"),
@@ -175,17 +167,14 @@ def _classes(runs: LogRuns) -> StudyTable:
                 for case in (EASY, CONSERVATIVE, SLACK)
             )
             gain = paired_gain(old[0], new[0], old[1:], new[1:])
-            rows.append(
-                [
-                    ("jobs", f"{name}: {upto} {unit}"),
-                    ("EASY, s", easy[0], _S),
-                    ("conservative, s", old[0], _S),
-                    ("priority, s", new[0], _S),
-                    ("priority's gain on conservative", gain.single, _GAIN),
-                    *gain.copies(),
-                ]
-            )
-    return StudyTable.of("classes", "Who gains: mean waits by class", rows)
+            yield [
+                ("jobs", f"{name}: {upto} {unit}"),
+                ("EASY, s", easy[0], _S),
+                ("conservative, s", old[0], _S),
+                ("priority, s", new[0], _S),
+                ("priority's gain on conservative", gain.single, _GAIN),
+                *gain.copies(),
+            ]
 
 
 _UNEQUAL = ("equal", "unequal", "high", "low")
@@ -201,9 +190,9 @@ def _beside(printed: Sequence[float | None], ours: Sequence[float], form: str) -
     ]
 
 
-def _orders(runs: LogRuns) -> StudyTable:
+@study_table("orders", "Insertion orders, equal and unequal priorities")
+def _orders(runs: LogRuns) -> Rows:
     """Table at the end of section 5.3, and the gains that 5.2 states for equal priorities."""
-    rows: list[Row] = []
     for order, printed in paper.ORDERS.items():
         equal, unequal = (
             named.ordered(InsertionOrder(order), gap) for gap in (0.0, named.GAPS[-1])
@@ -212,20 +201,22 @@ def _orders(runs: LogRuns) -> StudyTable:
         ours = (run.mean_wait_s, run.fifth_mean_wait_s, run.others_mean_wait_s)
         gain = runs.gain(CONSERVATIVE.name, equal.name)
         told = [printed[name] for name in _UNEQUAL]
-        rows.append(
-            [
-                ("order", order.upper()),
-                ("gain, paper", printed["gain"], _GAIN),
-                ("ours", gain.single, _GAIN),
-                *gain.copies(),
-                *_beside(told, (runs[equal.name, 0].mean_wait_s, *ours), _S),
-            ]
-        )
-    return StudyTable.of("orders", "Insertion orders, equal and unequal priorities", rows)
+        yield [
+            ("order", order.upper()),
+            ("gain, paper", printed["gain"], _GAIN),
+            ("ours", gain.single, _GAIN),
+            *gain.copies(),
+            *_beside(told, (runs[equal.name, 0].mean_wait_s, *ours), _S),
+        ]
 
 
-def _unequal_months(runs: LogRuns) -> StudyTable:
-    """Table of section 5.3: every fifth job at high priority."""
+@study_table(
+    "unequal-months",
+    "Every fifth job at high priority (table of 5.3)",
+    "The last column is what the paper does not give: the mean wait of the very jobs that are "
+    "raised, while all priorities are equal.",
+)
+def _unequal_months(runs: LogRuns) -> Rows:
     equal, run = runs[SLACK.name, 0], runs[UNEQUAL.name, 0]
     by_month = zip(
         run.months,
@@ -243,18 +234,11 @@ def _unequal_months(runs: LogRuns) -> StudyTable:
         run.others_mean_wait_s,
         equal.fifth_mean_wait_s,
     )
-    rows: list[Row] = []
     for month, *ours, same in (*by_month, ("all", *year)):
         printed = paper.YEAR if month == "all" else paper.MONTHS.get(month, {})
         told = [printed.get(name) for name in ("priority", "unequal", "high", "low")]
         last: Entry = ("the same jobs, equal", same, _TENTHS)
-        rows.append([("month", month), *_beside(told, ours, _TENTHS), last])
-    note = (
-        "The last column is what the paper does not give: the mean wait of the very jobs that are "
-        "raised, while all priorities are equal."
-    )
-    title = "Every fifth job at high priority (table of 5.3)"
-    return StudyTable.of("unequal-months", title, rows, note)
+        yield [("month", month), *_beside(told, ours, _TENTHS), last]
 
 
 def _unequal(key: str, title: str, runs: LogRuns, listed: Mapping[str, Case]) -> StudyTable:
@@ -294,38 +278,31 @@ def _three(runs: LogRuns, cases: Sequence[Case]) -> Row:
     ]
 
 
-def _estimates(runs: LogRuns) -> StudyTable:
-    """Section 3.3: overestimated requests."""
-    rows: list[Row] = [
-        [
-            ("planned with", f"{kind.value} x {factor:g}"),
-            *_three(runs, [named.estimated(case, kind, factor) for case in named.PLAIN]),
-        ]
-        for kind in Estimates
-        for factor in named.ESTIMATE_FACTORS
-    ]
-    return StudyTable.of("estimates", "Overestimated requests (section 3.3)", rows)
+@study_table("estimates", "Overestimated requests (section 3.3)")
+def _estimates(runs: LogRuns) -> Rows:
+    for kind in Estimates:
+        for factor in named.ESTIMATE_FACTORS:
+            yield [
+                ("planned with", f"{kind.value} x {factor:g}"),
+                *_three(runs, [named.estimated(case, kind, factor) for case in named.PLAIN]),
+            ]
 
 
-def _loads(runs: LogRuns) -> StudyTable:
-    """Section 3.3: loads."""
-    rows: list[Row] = []
+@study_table("loads", "Loads (section 3.3)")
+def _loads(runs: LogRuns) -> Rows:
     for factor in named.LOADS:
         cases = [named.loaded(case, factor) for case in named.PLAIN]
         easy, old, new = (case.name for case in cases)
         of_easy, of_new = (
             runs.gain(old, name, lambda run: run.bounded_slowdown) for name in (easy, new)
         )
-        rows.append(
-            [
-                ("interarrival factor", f"{factor:g}"),
-                ("load", runs[old, 0].offered_load, ".0%"),
-                *_three(runs, cases),
-                *of_easy.copies("EASY's gain in slowdown on conservative, copies"),
-                *of_new.copies("priority's"),
-            ]
-        )
-    return StudyTable.of("loads", "Loads (section 3.3)", rows)
+        yield [
+            ("interarrival factor", f"{factor:g}"),
+            ("load", runs[old, 0].offered_load, ".0%"),
+            *_three(runs, cases),
+            *of_easy.copies("EASY's gain in slowdown on conservative, copies"),
+            *of_new.copies("priority's"),
+        ]
 
 
 SHOWN = {
@@ -337,9 +314,8 @@ SHOWN = {
 """What is compared on every log."""
 
 
-def _logs(found: Talby1999) -> StudyTable:
-    """Give the main comparisons on every log."""
-    rows: list[Row] = []
+@study_table("logs", "Other logs, on their own machines")
+def _logs(found: Talby1999) -> Rows:
     for log in found.logs:
         runs = found.runs[log.name]
         old = runs[CONSERVATIVE.name, 0]
@@ -353,8 +329,7 @@ def _logs(found: Talby1999) -> StudyTable:
         for title, case in SHOWN.items():
             gain = runs.gain(CONSERVATIVE.name, case.name)
             row += [(title, gain.single, _GAIN), ("copies", _write(gain))]
-        rows.append(row)
-    return StudyTable.of("logs", "Other logs, on their own machines", rows)
+        yield row
 
 
 def _hours(seconds: float | None) -> float | None:
