@@ -16,8 +16,14 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.scores.wait_sources import LoggedWaits
 from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import Workload
-from foretime_studies.waits.plain_runtimes import LastRuntimes, RequestedRuntimes
-from foretime_studies.waits.runtime_scores import crps, models_compared, score_runtimes, score_table
+from foretime_studies.waits.runtime_scores import (
+    LastRuntimes,
+    RequestedRuntimes,
+    crps,
+    models_compared,
+    score_runtimes,
+    score_table,
+)
 
 LIMIT = 10_000
 
@@ -88,21 +94,21 @@ def test_the_truth_is_uniform_and_best() -> None:
     }
     scores = score_runtimes(LoggedWaits(log, Policy()), models, moments=300, samples=100)
     for group in ("submitted", "waiting", "running"):
-        truth, requested = (scores[name].by_group[group] for name in models)
-        assert truth.levels.distance() < 0.07
-        assert truth.crps_s < requested.crps_s
+        truth, requested = (scores[name][group] for name in models)
+        assert truth.distance() < 0.07
+        assert truth.crps < requested.crps
         assert truth.log_crps < requested.log_crps
-        assert truth.jobs == requested.jobs > 100
-    assert scores["truth"].by_group["submitted"].jobs == 300
-    assert scores["truth"].all_work.distance() < 0.15
-    assert scores["requested"].all_work.within()[0] == 1
+        assert truth.outcomes == requested.outcomes > 100
+    assert scores["truth"]["submitted"].outcomes == 300
+    assert scores["truth"]["all work"].distance() < 0.15
+    assert scores["requested"]["all work"].within()[0] == 1
 
 
 def test_all_models_can_be_compared() -> None:
     scores = score_runtimes(
         LoggedWaits(workload(), Policy()), models_compared(), moments=20, samples=10
     )
-    table = " ".join(score_table(scores).split())
+    table = " ".join(score_table(scores).to_markdown().split())
     for name in models_compared():
         assert f"| submitted | {name} |" in table
         assert f"| all work | {name} |" in table

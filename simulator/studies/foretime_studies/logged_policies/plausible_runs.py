@@ -39,27 +39,13 @@ HELD_AFTER_S = 600
 
 @dataclass(frozen=True, slots=True)
 class QueueOrders:
-    """A queue at one moment, and each job's place in it by several orders.
+    """A queue at one moment, and each job's place in it by several orders."""
 
-    Attributes
-    ----------
-    now
-        Seconds.
-    jobs
-        Ids of the pending jobs.
-    slurm_partition
-        Of each, as a number; 0 where there are none.
-    held
-        Of each, whether it is known by then to be held.
-    places
-        By order, `OWN` among them; shape (jobs,).
-    """
-
-    now: int
-    jobs: tuple[str, ...]
-    slurm_partition: Int64Array
-    held: BoolArray
-    places: dict[str, Int64Array]
+    now: int  # seconds
+    jobs: tuple[str, ...]  # ids of the pending jobs
+    slurm_partition: Int64Array  # of each, as a number; 0 where there are none
+    held: BoolArray  # of each, whether it is known by then to be held
+    places: dict[str, Int64Array]  # by order, `OWN` among them; shape (jobs,)
 
 
 OWN = "plausible"
@@ -102,15 +88,6 @@ class PlausibleRuns:
     say which nodes a job had; the queue has the order of the site's priorities as of the moment.
     Of jobs that are held there is no answer, and nobody waits for them.
 
-    Parameters
-    ----------
-    forward
-        Runs the queue forward; its models have another teacher.
-    policy
-        An order and backfilling on the flat pool, or a site's Slurm.
-    workload
-        The log.
-
     Attributes
     ----------
     queues
@@ -119,7 +96,12 @@ class PlausibleRuns:
 
     oracle = False
 
-    def __init__(self, forward: ForwardForecaster, policy: Policy, workload: Workload) -> None:
+    def __init__(
+        self,
+        forward: ForwardForecaster,  # runs the queue forward; its models have another teacher
+        policy: Policy,  # an order and backfilling on the flat pool, or a site's Slurm
+        workload: Workload,
+    ) -> None:
         self.name = forward.name
         self.queues: list[QueueOrders] = []
         self._forward = forward
@@ -230,23 +212,19 @@ def _kept(moment: Moment, kept: BoolArray) -> Moment:
 class SitePools:
     """A site with each group of nodes as one node of all their CPUs.
 
-    Parameters
-    ----------
-    site
-        As its file has it; what jobs may have of time and nodes is not limited.
-
     Attributes
     ----------
     names
         Of the slurm_partitions.
 
-    Raises
-    ------
-    InputError
-        If a slurm_partition has several groups of nodes: jobs could not be wider than one of them.
+    InputError if a slurm_partition has several groups of nodes: jobs could not be wider than one of
+    them.
     """
 
-    def __init__(self, site: SlurmSite) -> None:
+    def __init__(
+        self,
+        site: SlurmSite,  # as its file has it; what jobs may have of time and nodes is not limited
+    ) -> None:
         machine = site.machine
         for part in machine.slurm_partitions:
             if len(part.node_groups) > 1:

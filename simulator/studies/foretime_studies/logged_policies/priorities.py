@@ -59,15 +59,12 @@ def with_people(site: SlurmSite, workload: Workload) -> SlurmSite:
 
 
 class LoggedPriorities:
-    """Priorities of pending jobs at moments of a log, told of starts and ends in their order.
+    """Priorities of pending jobs at moments of a log, told of starts and ends in their order."""
 
-    Parameters
-    ----------
-    site
-        With its people (`with_people`).
-    """
-
-    def __init__(self, site: SlurmSite) -> None:
+    def __init__(
+        self,
+        site: SlurmSite,  # with its people (`with_people`)
+    ) -> None:
         self._settings = site.priority
         self._factors = FactorsOfJobs(site)
         self._fair_share = FairShare(site)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from foretime_estimators.arrays import Int64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
-from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.estimated_run import job_requests
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
@@ -29,8 +27,9 @@ from foretime_sim.waits.scores.moments import LOOKS_S, Asking, ask_forecasters, 
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, with_known_waits
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.progress import Progress
 from foretime_studies.logged_policies.plausible_runs import PlausibleRuns, QueueOrders, SitePools
-from foretime_studies.waits.answers import AskedOnce, SameAnswer
+from foretime_studies.waits.answers import AskedOnce, PassingOn, SameAnswer
 from foretime_studies.waits.runs import DAILY_S, LOGGED, LOGGED_NOW_S, WaitsRun
 from foretime_studies.waits.scores import ScoredRun
 
@@ -46,52 +45,29 @@ METHODS = (*RUNS, *CHOSEN.values())
 
 @dataclass(frozen=True, slots=True)
 class LoggedStudy:
-    """A log, gone through.
+    """A log, gone through."""
 
-    Attributes
-    ----------
-    scored
-        Forecasts by `METHODS`.
-    trust
-        Share of moments at which forward runs had the word, by `RUNS`.
-    agreement, with_held
-        Share of pairs that started in an order, by the order's name, without and with the jobs that
-        are held; a queue at a moment counts once, however many pairs it has.
-    queues
-        How many queues at moments were compared, without jobs that are held.
-    held
-        Share of held jobs among those that waited at a moment.
-    left_out
-        Jobs of the log that are wider than their slurm_partition at the site.
-    """
-
-    scored: ScoredRun
-    trust: dict[str, Figure]
+    scored: ScoredRun  # forecasts by `METHODS`
+    trust: dict[str, Figure]  # share of moments at which forward runs had the word, by `RUNS`
+    # agreement, with_held: share of pairs that started in an order, by the order's name, without
+    # and with the jobs that are held; a queue at a moment counts once, however many pairs it has
     agreement: dict[str, Figure]
     with_held: dict[str, Figure]
-    queues: int
-    held: float
-    left_out: int
+    queues: int  # how many queues at moments were compared, without jobs that are held
+    held: float  # share of held jobs among those that waited at a moment
+    left_out: int  # jobs of the log that are wider than their slurm_partition at the site
 
     @property
     def name(self) -> str:
         """Of the log."""
         return self.scored.run.name
 
-    @property
-    def waits_s(self) -> Int64Array:
-        """Waits of the scored jobs that were asked about at their submission, seconds."""
-        run = self.scored.run
-        first = (run.records.after_s == 0) & (run.submit_time >= run.scored_from)
-        waits: Int64Array = run.records.waited_s[first]
-        return waits
 
-
-class _Voices:
+class _Voices(PassingOn):
     """A `BestOf` that notes at each moment whether the forward run had the word."""
 
     def __init__(self, best: BestOf, forward: str) -> None:
-        self.name, self.oracle = best.name, best.oracle
+        super().__init__(best)
         self._best = best
         self._forward = forward
         self._made_at: list[int] = []
@@ -110,44 +86,20 @@ class _Voices:
         scored = made_at >= scored_from
         return Blocks.of(weeks, made_at[scored]).mean(np.array(self._trusted)[scored])
 
-    def submitted(self, job: JobRequest) -> None:
-        """Tell them."""
-        self._best.submitted(job)
-
-    def started(self, job: JobRequest, start_time: int) -> None:
-        """Tell them."""
-        self._best.started(job, start_time)
-
-    def finished(self, job: FinishedJob) -> None:
-        """Tell them."""
-        self._best.finished(job)
-
 
 def study(
-    workload: Workload,
-    policy: Policy,
+    workload: Workload,  # the log; jobs without a known wait are left out
+    policy: Policy,  # what is plausible: an order and backfilling, or a site's Slurm
     *,
+    # submissions, samples, seed: jobs asked about, forward runs at each moment, and the seed of
+    # both
     submissions: int,
     samples: int,
     seed: int,
-    warm_up: float,
-    progress: Callable[[int], None] | None = None,
+    warm_up: float,  # first part of the jobs, which is learned from only
+    progress: Progress | None = None,
 ) -> LoggedStudy:
-    """Go through a log with its waits, and score everybody.
-
-    Parameters
-    ----------
-    workload
-        The log; jobs without a known wait are left out.
-    policy
-        What is plausible: an order and backfilling, or a site's Slurm.
-    submissions, samples, seed
-        Jobs asked about, forward runs at each moment, and the seed of both.
-    warm_up
-        First part of the jobs, which is learned from only.
-    progress
-        Called with the number of jobs submitted so far.
-    """
+    """Go through a log with its waits, and score everybody."""
     workload, _ = with_known_waits(workload)
     left_out = 0
     if isinstance(policy.backfill, Slurm):

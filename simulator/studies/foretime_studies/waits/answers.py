@@ -17,22 +17,12 @@ KEPT = np.float32
 """Nobody needs more digits of a forecast."""
 
 
-class AskedOnce:
-    """A forecaster whose last answer a second one takes as it is, so that it is asked once."""
+class PassingOn:
+    """What passes on to a forecaster what it is told of jobs."""
 
     def __init__(self, forecaster: WaitForecaster) -> None:
         self.name, self.oracle = forecaster.name, forecaster.oracle
         self._forecaster = forecaster
-        self.moment: Moment | None = None
-        self.answer: WaitForecasts | None = None
-
-    def forecast(self, moment: Moment) -> WaitForecasts:
-        """Ask, and keep the answer."""
-        answer = self._forecaster.forecast(moment)
-        wait_s, starts_now = answer.wait_s.astype(KEPT), answer.starts_now.astype(KEPT)
-        self.answer = WaitForecasts(wait_s.astype(np.float64), starts_now.astype(np.float64))
-        self.moment = moment
-        return self.answer
 
     def submitted(self, job: JobRequest) -> None:
         """Tell it."""
@@ -45,6 +35,23 @@ class AskedOnce:
     def finished(self, job: FinishedJob) -> None:
         """Tell it."""
         self._forecaster.finished(job)
+
+
+class AskedOnce(PassingOn):
+    """A forecaster whose last answer a second one takes as it is, so that it is asked once."""
+
+    def __init__(self, forecaster: WaitForecaster) -> None:
+        super().__init__(forecaster)
+        self.moment: Moment | None = None
+        self.answer: WaitForecasts | None = None
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Ask, and keep the answer."""
+        answer = self._forecaster.forecast(moment)
+        wait_s, starts_now = answer.wait_s.astype(KEPT), answer.starts_now.astype(KEPT)
+        self.answer = WaitForecasts(wait_s.astype(np.float64), starts_now.astype(np.float64))
+        self.moment = moment
+        return self.answer
 
 
 class _ToldNothing:
@@ -75,17 +82,13 @@ class SameAnswer(_ToldNothing):
 
 
 class KeptAnswers(_ToldNothing):
-    """A forecaster that says again, moment after moment, what one said in a run that is kept.
+    """A forecaster that says again, moment after moment, what one said in a run that is kept."""
 
-    Parameters
-    ----------
-    records
-        Of a run through the same log with the same jobs asked about.
-    method
-        Whose answers.
-    """
-
-    def __init__(self, records: ForecastRecords, method: str) -> None:
+    def __init__(
+        self,
+        records: ForecastRecords,  # of a run through the same log with the same jobs asked about
+        method: str,  # whose answers
+    ) -> None:
         self.name, self.oracle = method, False
         self._made_at = records.made_at
         self._answers = records.of(method)

@@ -1,7 +1,8 @@
 """How good models of later arrivals are, on a log, told of nothing but its past.
 
 At moments drawn from a log's time every model draws what will be submitted in the next hours; how
-many jobs came, and the work that they brought, is compared with that.
+many jobs came, and the work that they brought, is compared with that. Ours is measured by
+independent arrivals, a Poisson process.
 
     python -m foretime_studies.waits.arrival_scores LOG --jobs 50000
 """
@@ -10,40 +11,88 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_estimators.time_units import DAY_S, HOUR_S
+from foretime_sim.engine.forward import SampledArrivals
 from foretime_sim.waits.arrival_model import ArrivalSettings, ResampledArrivals
 from foretime_sim.waits.forward_forecaster import LaterArrivals
 from foretime_sim.waits.scores.wait_sources import LoggedWaits
+from foretime_sim.waits.submission_history import NEVER_RAN, SubmissionHistory
 
-from foretime_studies.frame.tables import Row, StudyTable
-from foretime_studies.waits.plain_arrivals import PoissonArrivals
-from foretime_studies.waits.runtime_scores import Levels, crps, logged_waits
+from foretime_studies.frame.tables import Rows, study_table
+from foretime_studies.waits.runtime_scores import Score, crps, logged_waits
+
+_WEEK = 168  # hours
+
+
+class PoissonArrivals:
+    """Arrivals at the mean rate of their hour of the week, each like a past job that has ended."""
+
+    def __init__(
+        self,
+        window_s: int,  # how far back is looked, seconds
+    ) -> None:
+        self._history = SubmissionHistory(window_s)
+
+    def submitted(self, job: JobRequest) -> None:
+        """Learn from a submission."""
+        self._history.submitted(job)
+
+    def finished(self, job: FinishedJob) -> None:
+        """Learn from an end."""
+        self._history.finished(job)
+
+    def sample(
+        self, now: int, until: int, samples: int, rng: np.random.Generator
+    ) -> SampledArrivals:
+        """Draw the jobs submitted after ``now``, and not after ``until``, in each sample."""
+        none = np.zeros(0, dtype=np.int64)
+        ended = np.flatnonzero(self._history.runtime > 0)
+        if not len(ended) or until <= now:
+            return SampledArrivals(none, none, none, none, none)
+        hours = np.arange(now // HOUR_S, (until - 1) // HOUR_S + 1)
+        begin = np.maximum(hours * HOUR_S, now)
+        length = np.minimum((hours + 1) * HOUR_S, until) - begin
+        expected = self._hourly(now)[hours % _WEEK] * length / HOUR_S
+        count = rng.poisson(np.tile(expected, samples))
+        sample = np.repeat(np.repeat(np.arange(samples), len(hours)), count)
+        within = np.floor(rng.random(len(sample)) * np.repeat(np.tile(length, samples), count))
+        submission = np.repeat(np.tile(begin, samples), count) + within.astype(np.int64) + 1
+        job = rng.choice(ended, len(sample))
+        return SampledArrivals(
+            sample=sample,
+            submit_time=submission,
+            processors=self._history.processors[job],
+            requested_time=self._history.requested_time[job],
+            actual_runtime=self._history.runtime[job],
+        )
+
+    def _hourly(self, now: int) -> Float64Array:
+        """Give the mean submissions in each hour of the week, shape (168,)."""
+        ran = self._history.submit_time[self._history.runtime != NEVER_RAN]
+        first = int(ran[0]) // HOUR_S
+        seen = np.bincount(np.arange(first, now // HOUR_S + 1) % _WEEK, minlength=_WEEK)
+        submitted = np.bincount(ran // HOUR_S % _WEEK, minlength=_WEEK)
+        if not seen.all():  # less than a week is known
+            return np.full(_WEEK, submitted.sum() / seen.sum())
+        mean: Float64Array = submitted / seen
+        return mean
+
 
 HORIZONS_S = (HOUR_S, 6 * HOUR_S, 24 * HOUR_S)
 MEASURES = ("jobs", "processor-seconds")
 
 
 @dataclass
-class ArrivalScore:
-    """How good one model was for one horizon and measure.
+class ArrivalScore(Score):
+    """How good one model was for one horizon and measure."""
 
-    Attributes
-    ----------
-    levels
-        Where outcomes lay in their forecasts.
-    covered
-        Whether each lay in the central 90%.
-    crps
-        Sum of the continuous ranked probability scores.
-    """
-
-    levels: Levels = field(default_factory=Levels)
-    covered: list[bool] = field(default_factory=list)
-    crps: float = 0.0
+    covered: int = 0  # outcomes in the central 90%
 
 
 ArrivalScores = dict[tuple[int, str], ArrivalScore]
@@ -51,34 +100,17 @@ ArrivalScores = dict[tuple[int, str], ArrivalScore]
 
 
 def score_arrivals(
-    source: LoggedWaits,
-    models: Mapping[str, LaterArrivals],
-    runtimes: RuntimeHistories,
+    source: LoggedWaits,  # a fresh one
+    models: Mapping[str, LaterArrivals],  # fresh ones, by name
+    runtimes: RuntimeHistories,  # what they draw runtimes from; it is taught here
     *,
-    moments: int = 500,
-    samples: int = 200,
-    seed: int = 1,
+    moments: int = 500,  # at how many moments they are asked, drawn evenly from the log's time
+    samples: int = 200,  # draws at each
+    seed: int = 1,  # of moments and draws
+    # Nothing is asked in so large a part of the log's time, the first one.
     settled_share: float = 0.15,
 ) -> dict[str, ArrivalScores]:
-    """Go through a log once and score models of arrivals.
-
-    Parameters
-    ----------
-    source
-        A fresh one.
-    models
-        Fresh ones, by name.
-    runtimes
-        What they draw runtimes from; it is taught here.
-    moments
-        At how many moments they are asked, drawn evenly from the log's time.
-    samples
-        Draws at each.
-    seed
-        Of moments and draws.
-    settled_share
-        Nothing is asked in so large a part of the log's time, the first one.
-    """
+    """Go through a log once and score models of arrivals."""
     workload = source.workload
     rng = np.random.default_rng(seed)
     submit = workload.submit_time
@@ -125,35 +157,30 @@ def _tell(
 
 
 def _score(
-    score: ArrivalScore,
-    drawn: np.ndarray[tuple[int], np.dtype[np.float64]],
-    outcome: float,
-    rng: np.random.Generator,
+    score: ArrivalScore, drawn: Float64Array, outcome: float, rng: np.random.Generator
 ) -> None:
     column, outcomes = drawn[:, np.newaxis], np.array([outcome])
-    score.levels.add(column, outcomes, rng)
+    score.add_levels(column, outcomes, rng)
     low, high = np.quantile(drawn, [0.05, 0.95])
-    score.covered.append(bool(low <= outcome <= high))
+    score.covered += bool(low <= outcome <= high)
     score.crps += float(crps(column, outcomes)[0])
+    score.outcomes += 1
 
 
-def arrival_table(scores: Mapping[str, ArrivalScores]) -> str:
-    """Write scores as Markdown, shares in percent."""
-    rows: list[Row] = []
+@study_table("arrivals", "Later arrivals")
+def arrival_table(scores: Mapping[str, ArrivalScores]) -> Rows:
+    """Give the scores, shares in percent."""
     for measure, horizon in itertools.product(MEASURES, HORIZONS_S):
         for name, model in scores.items():
             score = model[horizon, measure]
-            rows.append(
-                [
-                    ("within", f"{horizon // HOUR_S} h"),
-                    ("of", measure),
-                    ("model", name),
-                    *score.levels.told(),
-                    ("90% interval covers", 100 * float(np.mean(score.covered)), ".0f"),
-                    ("CRPS", score.crps / len(score.covered), ",.3g"),
-                ]
-            )
-    return StudyTable.of("arrivals", "Later arrivals", rows).to_markdown()
+            yield [
+                ("within", f"{horizon // HOUR_S} h"),
+                ("of", measure),
+                ("model", name),
+                *score.told(),
+                ("90% interval covers", 100 * (score.covered / score.outcomes), ".0f"),
+                ("CRPS", score.crps / score.outcomes, ",.3g"),
+            ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -164,7 +191,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "poisson": PoissonArrivals(84 * DAY_S),
         "resampled": ResampledArrivals(runtimes, ArrivalSettings()),
     }
-    print(arrival_table(score_arrivals(source, models, runtimes, moments=moments)))
+    scores = score_arrivals(source, models, runtimes, moments=moments)
+    print(arrival_table(scores).to_markdown())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from foretime_sim.workloads.labels import Labels
 from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.code_digest import code_digest
+from foretime_studies.frame.progress import Progress
 from foretime_studies.waits.answers import KEPT, AskedOnce, KeptAnswers, SameAnswer
 
 PLAN, PERFECT, QBETS, LEARNED = "plan-req", "perfect", "qbets", "learned"
@@ -56,27 +56,19 @@ WARM_UP_SHARE = 0.1
 
 
 _FCFS_EASY = Policy()
+_ROUNDED = ("wait_s", "starts_now")
+_EXACT = ("job", "made_at", "after_s", "waited_s", "seconds")
+"""Columns of `ForecastRecords` as they are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitsSettings:
-    """How a log is gone through.
+    """How a log is gone through."""
 
-    Attributes
-    ----------
-    submissions
-        Jobs asked about, at most.
-    samples
-        Forward runs at each moment.
-    seed
-        Of the choice of jobs, and of the samples.
-    policy
-        What the scheduler does, or is taken to do where waits are as logged.
-    """
-
-    submissions: int = 4_000
-    samples: int = 200
-    seed: int = 1
+    submissions: int = 4_000  # jobs asked about, at most
+    samples: int = 200  # forward runs at each moment
+    seed: int = 1  # of the choice of jobs, and of the samples
+    # What the scheduler does, or is taken to do where waits are as logged.
     policy: Policy = _FCFS_EASY
 
     def __post_init__(self) -> None:
@@ -107,29 +99,17 @@ class WaitsSettings:
 
 @dataclass(frozen=True, slots=True)
 class WaitsRun:
-    """A log gone through: forecasts and what came of them, and what scoring needs of the log.
+    """A log gone through: forecasts and what came of them, and what scoring needs of the log."""
 
-    Attributes
-    ----------
-    name, kind
-        Of the log; `SIMULATED` or `LOGGED`.
-    jobs
-        In the whole log.
-    records
-        Of the jobs asked about, warm-up included.
-    submit_time, queues
-        Of each record's job.
-    scored_from
-        Seconds: jobs submitted from then on are scored.
-    """
-
+    # name, kind: of the log; `SIMULATED` or `LOGGED`
     name: str
     kind: str
-    jobs: int
-    records: ForecastRecords
+    jobs: int  # in the whole log
+    records: ForecastRecords  # of the jobs asked about, warm-up included
+    # submit_time, queues: of each record's job
     submit_time: Int64Array
     queues: Labels | None
-    scored_from: int
+    scored_from: int  # seconds: jobs submitted from then on are scored
 
     @property
     def title(self) -> str:
@@ -163,28 +143,15 @@ def answerers(
 
 
 def run_log(
-    workload: Workload,
-    kind: str,
+    workload: Workload,  # all of the log; with `LOGGED` jobs without a known wait are left out
+    kind: str,  # `SIMULATED`: the engine gives the waits; `LOGGED`: they are as logged
     settings: WaitsSettings,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
+    # The same log gone through with the same settings: what everybody said is taken from there, and
+    # only `OURS` is made anew.
     answered: WaitsRun | None = None,
 ) -> WaitsRun:
-    """Go through a log, and ask everybody.
-
-    Parameters
-    ----------
-    workload
-        All of the log; with `LOGGED` jobs without a known wait are left out.
-    kind
-        `SIMULATED`: the engine gives the waits; `LOGGED`: they are as logged.
-    settings
-        How.
-    progress
-        Called with the number of jobs submitted so far.
-    answered
-        The same log gone through with the same settings: what everybody said is taken from there,
-        and only `OURS` is made anew.
-    """
+    """Go through a log, and ask everybody."""
     source: SimulatedWaits | LoggedWaits
     if kind == LOGGED:
         workload, _ = with_known_waits(workload)
@@ -261,11 +228,9 @@ def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:
         "methods": np.array(records.methods),
         "submit_time": run.submit_time,
         "scored_from": run.scored_from,
-        "wait_s": records.wait_s.astype(KEPT),
-        "starts_now": records.starts_now.astype(KEPT),
+        **{name: getattr(records, name).astype(KEPT) for name in _ROUNDED},
+        **{name: getattr(records, name) for name in _EXACT},
     }
-    for name in ("job", "made_at", "after_s", "waited_s", "seconds"):
-        columns[name] = getattr(records, name)
     if run.queues is not None:
         columns |= {"queue": run.queues.codes, "queue_names": np.array(run.queues.names)}
     path = _path(folder, key)
@@ -297,14 +262,9 @@ def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
         return None
     with np.load(path) as columns:
         records = ForecastRecords(
-            tuple(columns["methods"].tolist()),
-            columns["job"],
-            columns["made_at"],
-            columns["after_s"],
-            columns["waited_s"],
-            columns["wait_s"].astype(np.float64),
-            columns["starts_now"].astype(np.float64),
-            columns["seconds"],
+            methods=tuple(columns["methods"].tolist()),
+            **{name: columns[name].astype(np.float64) for name in _ROUNDED},
+            **{name: columns[name] for name in _EXACT},
         )
         queues = None
         if "queue" in columns:

@@ -1,7 +1,8 @@
 """How good models of runtimes as distributions are, on a log, told of nothing but its past.
 
 At moments drawn from a log's submissions every model draws the runtimes of all jobs that run or
-wait, and is compared with how long they ran. Starts and ends are those logged.
+wait, and is compared with how long they ran. Starts and ends are those logged. Beside ours stand
+plain models: the request itself, the last jobs' runtimes, and ours with every job drawn by itself.
 
     python -m foretime_studies.waits.runtime_scores LOG --jobs 50000
 """
@@ -9,9 +10,11 @@ wait, and is compared with how long they ran. Starts and ends are those logged.
 from __future__ import annotations
 
 import argparse
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,30 +24,151 @@ from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.distributions.shared_effects import campaigns
 from foretime_estimators.distributions.uniform_log_classes import LifetimeClasses, parse_classifiers
 from foretime_estimators.distributions.uniform_log_runtimes import UniformLogRuntimes
+from foretime_estimators.estimators.estimator import Memoryless
+from foretime_estimators.jobs.endings import Evidence, evidence_of
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, with_known_waits
 
-from foretime_studies.frame.tables import Row, StudyTable
-from foretime_studies.waits.plain_runtimes import DrawnApart, LastRuntimes, RequestedRuntimes
+from foretime_studies.frame.tables import Row, Rows, study_table
+
+
+class RequestedRuntimes(Memoryless):
+    """Every job runs to its requested time: what a plan on t_req takes for certain."""
+
+    def sample(
+        self,
+        jobs: Sequence[JobRequest],
+        age: Int64Array,
+        now: int,
+        samples: int,
+        rng: np.random.Generator,
+    ) -> Int64Array:
+        """Give the requested times in every sample; see `RuntimeDistribution.sample`."""
+        requested = np.array([job.requested_time for job in jobs], dtype=np.int64)
+        return np.tile(requested, (samples, 1))
+
+
+class DrawnApart(Memoryless):
+    """Another model's runtimes with every job drawn by itself: nothing is shared."""
+
+    def __init__(
+        self,
+        runtimes: RuntimeDistribution,  # the other model; it is taught by its owner
+    ) -> None:
+        self._runtimes = runtimes
+
+    def sample(
+        self,
+        jobs: Sequence[JobRequest],
+        age: Int64Array,
+        now: int,
+        samples: int,
+        rng: np.random.Generator,
+    ) -> Int64Array:
+        """Draw runtimes; see `RuntimeDistribution.sample`."""
+        return rng.permuted(self._runtimes.sample(jobs, age, now, samples, rng), axis=0)
+
+
+class LastRuntimes:
+    """Runs as long as one of the last finished jobs, each as likely, of those above the age.
+
+    Cut at the requested time; a job older than all of them runs to it.
+    """
+
+    def __init__(
+        self,
+        last: int,  # how many jobs are remembered
+        *,
+        # Whether those are its user's, as far as that one has any; otherwise anybody's.
+        by_user: bool,
+    ) -> None:
+        if last < 1:
+            raise InputError(f"last runtimes: {last} jobs: give 1 or more")
+        self._last = last
+        self._by_user = by_user
+        self._all: deque[int] = deque(maxlen=last)
+        self._of_user: dict[str, deque[int]] = {}
+
+    def learn_one(self, job: FinishedJob) -> None:
+        """Remember the runtime."""
+        if evidence_of(job) is Evidence.NONE:
+            return
+        self._all.append(job.actual_runtime)
+        user = job.request.user
+        if self._by_user and user is not None:
+            self._of_user.setdefault(user, deque(maxlen=self._last)).append(job.actual_runtime)
+
+    def sample(
+        self,
+        jobs: Sequence[JobRequest],
+        age: Int64Array,
+        now: int,
+        samples: int,
+        rng: np.random.Generator,
+    ) -> Int64Array:
+        """Draw runtimes; see `RuntimeDistribution.sample`."""
+        everybody = np.sort(np.array(self._all, dtype=np.int64))
+        of_user: dict[str | None, Int64Array] = {
+            user: np.sort(np.array(runtimes, dtype=np.int64))
+            for user, runtimes in self._of_user.items()
+        }
+        drawn = np.empty((samples, len(jobs)), dtype=np.int64)
+        for column, (job, old) in enumerate(zip(jobs, age.tolist(), strict=True)):
+            known = of_user.get(job.user, everybody)
+            longer = known[known.searchsorted(old, side="right") :]
+            if not len(longer):
+                drawn[:, column] = job.requested_time
+                continue
+            taken = longer[rng.integers(len(longer), size=samples)]
+            drawn[:, column] = np.minimum(np.maximum(taken, 1), job.requested_time)
+        return drawn
+
+    def state(self) -> dict[str, Any]:
+        """Give what is remembered, as JSON can hold it."""
+        return {
+            "last_runtimes": [self._last, self._by_user],
+            "all": list(self._all),
+            "of_user": {user: list(runtimes) for user, runtimes in self._of_user.items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave; `StateError` if another model saved it."""
+        if state.get("last_runtimes") != [self._last, self._by_user]:
+            raise StateError("last runtimes: the state was saved by another model: learn anew")
+        self._all = deque(state["all"], maxlen=self._last)
+        self._of_user = {
+            user: deque(runtimes, maxlen=self._last) for user, runtimes in state["of_user"].items()
+        }
+
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Levels at which it is asked how many jobs stayed within the quantile."""
+GROUPS = ("submitted", "waiting", "running", "sum of a campaign", "sum of a user", "all work")
+"""Jobs at their submission; all that wait at a moment; all that run, given their age; sums of the
+runtimes of a campaign's, and of a user's, waiting jobs; what is left to do for all jobs that run or
+wait, in processor-seconds."""
 JOBS_OF_A_SUM = 3
 """Jobs that a campaign must have waiting for its sum to be scored."""
 
 
 @dataclass
-class Levels:
-    """At which level of its forecast each outcome lay; uniform from 0 to 1 if forecasts are right.
+class Score:
+    """How good the forecasts of some outcomes were."""
 
-    Ties are broken at random.
-    """
+    # At which level of its forecast each outcome lay, ties broken at random: uniform from 0 to 1 if
+    # forecasts are right.
+    levels: list[Float64Array] = field(default_factory=list)
+    # Sums of the continuous ranked probability scores of outcomes and of their logarithms: the
+    # absolute error, where a forecast is one number.
+    crps: float = 0.0
+    log_crps: float = 0.0
+    outcomes: int = 0  # of which these are
 
-    values: list[Float64Array] = field(default_factory=list)
-
-    def add(
+    def add_levels(
         self,
         drawn: npt.NDArray[np.number],
         outcome: npt.NDArray[np.number],
@@ -53,11 +177,11 @@ class Levels:
         """Take in forecasts (samples, outcomes) and their outcomes."""
         below = (drawn < outcome).mean(axis=0)
         equal = (drawn == outcome).mean(axis=0)
-        self.values.append(below + equal * rng.random(len(outcome)))
+        self.levels.append(below + equal * rng.random(len(outcome)))
 
     def within(self) -> list[float]:
         """Give the share of outcomes up to the quantile of each of `SHARES`."""
-        levels = np.concatenate([*self.values, np.empty(0)])
+        levels = np.concatenate([*self.levels, np.empty(0)])
         return [float(np.mean(levels <= share)) for share in SHARES]
 
     def told(self) -> Row:
@@ -68,29 +192,8 @@ class Levels:
 
     def distance(self) -> float:
         """Give the largest distance to the uniform distribution (Kolmogorov's)."""
-        levels = np.sort(np.concatenate([*self.values, np.empty(0)]))
+        levels = np.sort(np.concatenate([*self.levels, np.empty(0)]))
         return float(np.abs(levels - (np.arange(len(levels)) + 0.5) / len(levels)).max())
-
-
-@dataclass
-class RuntimeScore:
-    """How good one model was for one group of jobs.
-
-    Attributes
-    ----------
-    levels
-        Of single jobs' runtimes.
-    log_crps, crps_s
-        Sums of the continuous ranked probability scores of log runtime and of the runtime in
-        seconds: the mean absolute error, where a forecast is one number.
-    jobs
-        How many forecasts.
-    """
-
-    levels: Levels = field(default_factory=Levels)
-    log_crps: float = 0.0
-    crps_s: float = 0.0
-    jobs: int = 0
 
 
 def crps(drawn: Float64Array, outcome: Float64Array) -> Float64Array:
@@ -106,64 +209,24 @@ def crps(drawn: Float64Array, outcome: Float64Array) -> Float64Array:
     return scores
 
 
-@dataclass
-class ModelScores:
-    """How good one model was.
-
-    Attributes
-    ----------
-    by_group
-        ``submitted``: jobs at their submission; ``waiting``: all that wait at a moment;
-        ``running``: all that run, given their age.
-    campaign_sums, user_sums
-        Of the sums of runtimes of a campaign's, and of a user's, waiting jobs.
-    all_work
-        Of what is left to do for all jobs that run or wait, in processor-seconds.
-    """
-
-    by_group: dict[str, RuntimeScore] = field(
-        default_factory=lambda: {
-            name: RuntimeScore() for name in ("submitted", "waiting", "running")
-        }
-    )
-    campaign_sums: Levels = field(default_factory=Levels)
-    user_sums: Levels = field(default_factory=Levels)
-    all_work: Levels = field(default_factory=Levels)
-
-
 def score_runtimes(
-    source: LoggedWaits,
+    source: LoggedWaits,  # a fresh one
+    # Fresh ones, by name; they learn each job as it ends.
     models: Mapping[str, RuntimeDistribution],
     *,
-    moments: int = 1_000,
-    samples: int = 200,
-    seed: int = 1,
-    settled_share: float = 0.1,
-) -> dict[str, ModelScores]:
-    """Go through a log once and score models of runtimes.
-
-    Parameters
-    ----------
-    source
-        A fresh one.
-    models
-        Fresh ones, by name; they learn each job as it ends.
-    moments
-        At how many jobs' submissions they are asked, drawn at random.
-    samples
-        Draws at each.
-    seed
-        Of moments and draws.
-    settled_share
-        Nothing is asked in so large a part of the log, the first one.
-    """
+    moments: int = 1_000,  # at how many jobs' submissions they are asked, drawn at random
+    samples: int = 200,  # draws at each
+    seed: int = 1,  # of moments and draws
+    settled_share: float = 0.1,  # nothing is asked in so large a part of the log, the first one
+) -> dict[str, dict[str, Score]]:
+    """Go through a log once and score models of runtimes, by model and one of `GROUPS`."""
     workload = source.workload
     rng = np.random.default_rng(seed)
     first = int(len(workload) * settled_share)
     chosen = np.sort(
         rng.choice(np.arange(first, len(workload)), min(moments, len(workload) - first), False)
     )
-    scores = {name: ModelScores() for name in models}
+    scores = {name: {group: Score() for group in GROUPS} for name in models}
     submitted = 0
     for job in chosen.tolist():
         now = int(workload.submit_time[job])
@@ -192,14 +255,15 @@ def score_runtimes(
             drawn = model.sample(requests, age, now, samples, rng)
             score = scores[name]
             for group, columns in groups.items():
-                _score(score.by_group[group], drawn[:, columns], outcome[columns], rng)
+                _score(score[group], drawn[:, columns], outcome[columns], rng)
             waiting, waited = drawn[:, running:], outcome[running:]
-            for levels, sets in ((score.campaign_sums, campaign), (score.user_sums, user)):
+            for group, sets in (("sum of a campaign", campaign), ("sum of a user", user)):
                 if sets is not None:
-                    levels.add(waiting @ sets, waited @ sets, rng)
+                    score[group].add_levels(waiting @ sets, waited @ sets, rng)
             processors = workload.processors[jobs]
             left = (np.maximum(drawn - age, 0) * processors).sum(axis=1, keepdims=True)
-            score.all_work.add(left, np.array([((outcome - age) * processors).sum()]), rng)
+            work = np.array([((outcome - age) * processors).sum()])
+            score["all work"].add_levels(left, work, rng)
     return scores
 
 
@@ -214,15 +278,13 @@ def _sets(group: Int64Array | None) -> Int64Array | None:
     return sets
 
 
-def _score(
-    score: RuntimeScore, drawn: Int64Array, outcome: Int64Array, rng: np.random.Generator
-) -> None:
+def _score(score: Score, drawn: Int64Array, outcome: Int64Array, rng: np.random.Generator) -> None:
     if not len(outcome):
         return
-    score.levels.add(drawn, outcome, rng)
-    score.crps_s += float(crps(drawn.astype(np.float64), outcome.astype(np.float64)).sum())
+    score.add_levels(drawn, outcome, rng)
+    score.crps += float(crps(drawn.astype(np.float64), outcome.astype(np.float64)).sum())
     score.log_crps += float(crps(np.log(drawn), np.log(outcome)).sum())
-    score.jobs += len(outcome)
+    score.outcomes += len(outcome)
 
 
 def models_compared() -> dict[str, RuntimeDistribution]:
@@ -240,55 +302,30 @@ def models_compared() -> dict[str, RuntimeDistribution]:
     }
 
 
-def score_table(scores: Mapping[str, ModelScores]) -> str:
-    """Write scores as Markdown, shares in percent."""
-    rows: list[Row] = []
-
-    def add(
-        jobs: str, name: str, levels: Levels, log_crps: float | None, crps_s: float | None
-    ) -> None:
-        if levels.values:
-            rows.append(
-                [
-                    ("jobs", jobs),
+@study_table("runtimes", "Runtimes")
+def score_table(scores: Mapping[str, Mapping[str, Score]]) -> Rows:
+    """Give the scores, shares in percent."""
+    for group in GROUPS:
+        for name, model in scores.items():
+            score = model[group]
+            if score.levels:
+                count = score.outcomes
+                yield [
+                    ("jobs", group),
                     ("model", name),
-                    *levels.told(),
-                    ("distance", levels.distance(), ".3f"),
-                    ("log CRPS", log_crps, ".3f"),
-                    ("CRPS, s", crps_s, ",.0f"),
+                    *score.told(),
+                    ("distance", score.distance(), ".3f"),
+                    ("log CRPS", score.log_crps / count if count else None, ".3f"),
+                    ("CRPS, s", score.crps / count if count else None, ",.0f"),
                 ]
-            )
-
-    for group in ("submitted", "waiting", "running"):
-        for name, model in scores.items():
-            score = model.by_group[group]
-            if score.jobs:
-                means = score.log_crps / score.jobs, score.crps_s / score.jobs
-                add(group, name, score.levels, *means)
-    for group, of in (
-        ("sum of a campaign", "campaign_sums"),
-        ("sum of a user", "user_sums"),
-        ("all work", "all_work"),
-    ):
-        for name, model in scores.items():
-            add(group, name, getattr(model, of), None, None)
-    return StudyTable.of("runtimes", "Runtimes", rows).to_markdown()
 
 
 def logged_waits(
-    arguments: Sequence[str] | None, what: str, moments: int
+    arguments: Sequence[str] | None,  # of the command; ``None`` for this process's
+    what: str,  # models of which are scored
+    moments: int,  # how many unless the command says otherwise
 ) -> tuple[LoggedWaits, int]:
-    """Read what a command says: which log, how many of its jobs, and at how many moments to ask.
-
-    Parameters
-    ----------
-    arguments
-        Of the command; ``None`` for this process's.
-    what
-        Models of which are scored.
-    moments
-        How many unless the command says otherwise.
-    """
+    """Read what a command says: which log, how many of its jobs, and at how many moments to ask."""
     parser = argparse.ArgumentParser(description=f"Score models of {what} on a log.")
     parser.add_argument("log", type=Path)
     parser.add_argument("--jobs", type=int, help="only the first so many")
@@ -303,7 +340,8 @@ def logged_waits(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Score the models on a log and print the table."""
     source, moments = logged_waits(arguments, "runtimes", 1_000)
-    print(score_table(score_runtimes(source, models_compared(), moments=moments)))
+    scores = score_runtimes(source, models_compared(), moments=moments)
+    print(score_table(scores).to_markdown())
 
 
 if __name__ == "__main__":

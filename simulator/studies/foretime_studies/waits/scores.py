@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from foretime_estimators.arrays import BoolArray, Float64Array
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_sim.scores.intervals import Interval, Weeks
 from foretime_sim.waits.block_sums import Blocks, Figure, combined
 from foretime_sim.waits.forecaster import LEVELS
@@ -41,28 +41,15 @@ _SEED = 6
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target on one log.
+    """One target on one log."""
 
-    Attributes
-    ----------
-    name
-        What is asked.
-    wanted
-        In words.
-    value, interval
-        What was found; a share or a ratio.
-    met
-        Whether the value is as wanted.
-    note
-        What else the reader has to know.
-    """
-
-    name: str
-    wanted: str
+    name: str  # what is asked
+    wanted: str  # in words
+    # value, interval: what was found; a share or a ratio
     value: float
     interval: Interval | None
-    met: bool
-    note: str = ""
+    met: bool  # whether the value is as wanted
+    note: str = ""  # what else the reader has to know
 
 
 class ScoredRun:
@@ -96,6 +83,12 @@ class ScoredRun:
                 "passed_bound": passed_bound(rows, blocks),
             }
         return found
+
+    @property
+    def waits_s(self) -> Int64Array:
+        """Waits of the scored jobs that were asked about at their submission, seconds."""
+        waits: Int64Array = self.run.records.waited_s[self._first]
+        return waits
 
     @property
     def first_answers(self) -> int:

@@ -44,31 +44,18 @@ class WaitsStudy:
 
 
 def study(
-    logs: Sequence[WaitsLog],
+    logs: Sequence[WaitsLog],  # to go through
     settings: WaitsSettings,
-    folder: Path,
+    folder: Path,  # where runs are kept
     *,
-    workers: int = 2,
-    progress: Progress | None = None,
+    workers: int = 2,  # processes, each with a log
+    progress: Progress | None = None,  # called with the jobs done so far, of all logs
 ) -> WaitsStudy:
     """Go through the logs of which no run is kept, and score every run kept with these settings.
 
     A run that other code made is not taken for this one's: its log is gone through again if it is
     given, and left out if not. If only what is made of the methods' answers has changed, that alone
     is made anew, of the answers kept.
-
-    Parameters
-    ----------
-    logs
-        To go through.
-    settings
-        How.
-    folder
-        Where runs are kept.
-    workers
-        Processes, each with a log.
-    progress
-        Called with the jobs done so far, of all logs.
     """
     todo = [log for log in logs if kept_run(folder, settings.key(log.workload, log.kind)) is None]
     done = sum(len(log.workload) for log in logs) - sum(len(log.workload) for log in todo)
@@ -117,11 +104,7 @@ def _run_beside(
 
 
 def _counted(
-    place: int,
-    log: WaitsLog,
-    settings: WaitsSettings,
-    folder: Path,
-    counts: MutableSequence[int],
+    place: int, log: WaitsLog, settings: WaitsSettings, folder: Path, counts: MutableSequence[int]
 ) -> None:
     def count(jobs: int) -> None:
         counts[place] = jobs
@@ -130,10 +113,7 @@ def _counted(
 
 
 def _run_and_keep(
-    log: WaitsLog,
-    settings: WaitsSettings,
-    folder: Path,
-    progress: Progress | None,
+    log: WaitsLog, settings: WaitsSettings, folder: Path, progress: Progress | None
 ) -> None:
     key = settings.key(log.workload, log.kind)
     answered = kept_answers(folder, key)

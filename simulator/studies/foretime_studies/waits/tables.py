@@ -7,34 +7,20 @@ from collections.abc import Mapping, Sequence
 from foretime_sim.scores.intervals import Interval
 from foretime_sim.waits.block_sums import Figure
 
-from foretime_studies.frame.tables import Column, Entry, Row, StudyTable
+from foretime_studies.frame.published import published
+from foretime_studies.frame.tables import Column, Entry, Row, Rows, StudyTable, study_table
 from foretime_studies.waits.runs import ORACLES, OURS
 from foretime_studies.waits.scores import ScoredRun, targets
 
-_SCORES: tuple[tuple[str, str, str], ...] = (
-    ("answered", "answered", ".1%"),
-    ("brier_now", "Brier, now", ".4f"),
-    ("waiting_coverage_50", "50% bound holds", ".1%"),
-    ("waiting_coverage_75", "75%", ".1%"),
-    ("waiting_coverage_90", "90%", ".1%"),
-    ("waiting_coverage_95", "95%", ".1%"),
-    ("pinball_s", "pinball, s", ",.0f"),
-    ("pinball_log", "pinball, log10", ".4f"),
-    ("within_1min", "within 1 min", ".1%"),
-    ("within_10min", "within 10 min", ".1%"),
-    ("within_double", "within [t/2, 2t]", ".1%"),
-    ("within_triple", "within [t/3, 3t]", ".1%"),
-    ("log10_error", "log10 error", ".3f"),
-    ("log10_squared", "log10 error squared", ".3f"),
-    ("correlation", "r", ".2f"),
-    ("log_correlation", "r, logs", ".2f"),
+_SCORES, _LATER = (
+    tuple(
+        (score, row["heading"], row["form"])
+        for score, row in published(__package__, "scores").items()
+        if row["of"] in (of, "both")
+    )
+    for of in ("first", "later")
 )
-_LATER: tuple[tuple[str, str, str], ...] = (
-    *_SCORES[:1],
-    *_SCORES[2:],
-    ("order", "Kendall's tau", ".2f"),
-    ("passed_bound", "first 95% bound passed", ".1%"),
-)
+"""Of first answers and of later ones: score, heading, form of its numbers."""
 _NOTE = (
     "Bounds are of the jobs that a method did not forecast to start at once; within [t/2, 2t] and"
     " all after it of waits above ten minutes. A method marked * is told the future."
@@ -67,44 +53,37 @@ def tables(runs: Sequence[ScoredRun]) -> tuple[StudyTable, ...]:
     return tuple(found)
 
 
-def logs_table(runs: Sequence[ScoredRun]) -> StudyTable:
+@study_table("logs", "The logs")
+def logs_table(runs: Sequence[ScoredRun]) -> Rows:
     """Give what was asked of which log."""
-    rows: list[Row] = []
     for scored in runs:
         run = scored.run
-        first = (run.records.after_s == 0) & (run.submit_time >= run.scored_from)
-        waits = run.records.waited_s[first]
-        rows.append(
-            [
-                ("log", run.name),
-                ("waits", run.kind),
-                ("jobs", run.jobs, ",d"),
-                ("asked at submission", scored.first_answers, ",d"),
-                ("later looks", scored.later_answers, ",d"),
-                ("started at once", float((waits <= run.now_within_s).mean()), ".1%"),
-                ("waited over 10 min", float((waits > 600).mean()), ".1%"),
-            ]
-        )
-    return StudyTable.of("logs", "The logs", rows)
-
-
-def targets_table(runs: Sequence[ScoredRun]) -> StudyTable:
-    """Give every target on every log."""
-    rows: list[Row] = [
-        [
-            ("log", scored.run.title),
-            ("target", target.name),
-            ("wanted", target.wanted),
-            ("found", target.value, ".3f"),
-            *_ends(target.interval, ".3f"),
-            ("met", "met" if target.met else "**missed**"),
-            ("note", target.note),
+        waits = scored.waits_s
+        yield [
+            ("log", run.name),
+            ("waits", run.kind),
+            ("jobs", run.jobs, ",d"),
+            ("asked at submission", scored.first_answers, ",d"),
+            ("later looks", scored.later_answers, ",d"),
+            ("started at once", float((waits <= run.now_within_s).mean()), ".1%"),
+            ("waited over 10 min", float((waits > 600).mean()), ".1%"),
         ]
-        for scored in runs
-        for target in targets(scored)
-    ]
-    note = "From, to: 95% interval of a bootstrap over weeks."
-    return StudyTable.of("targets", "Targets", rows, note)
+
+
+@study_table("targets", "Targets", "From, to: 95% interval of a bootstrap over weeks.")
+def targets_table(runs: Sequence[ScoredRun]) -> Rows:
+    """Give every target on every log."""
+    for scored in runs:
+        for target in targets(scored):
+            yield [
+                ("log", scored.run.title),
+                ("target", target.name),
+                ("wanted", target.wanted),
+                ("found", target.value, ".3f"),
+                *_ends(target.interval, ".3f"),
+                ("met", "met" if target.met else "**missed**"),
+                ("note", target.note),
+            ]
 
 
 def methods_table(
