@@ -15,7 +15,7 @@ from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.survival_forest import ForestSettings
 from foretime_studies.graham2021.columns import FUTURE, KNOWN, NOT_USED, WAIT
 from foretime_studies.graham2021.features import features_of
-from foretime_studies.graham2021.forests import Grower, Plan, known_at, published_split
+from foretime_studies.graham2021.forests import Grower, Plan, Told, known_at, published_split
 from foretime_studies.graham2021.polls import NoonPolls, read_noon_polls
 from foretime_studies.graham2021.study import (
     SETTLING_POLLS,
@@ -25,7 +25,6 @@ from foretime_studies.graham2021.study import (
     study,
 )
 from foretime_studies.graham2021.tables import near_published, tables, week_blocks
-from foretime_studies.graham2021.told import Told
 
 from tests.support.workloads.graham_archives import made_polls, write_archive
 

@@ -51,15 +51,7 @@ class Arrival:
 
 
 class Cluster:
-    """A machine that is asked, and the jobs that went to it.
-
-    Parameters
-    ----------
-    name
-        Its own.
-    processors
-        Its size.
-    """
+    """A machine that is asked, and the jobs that went to it."""
 
     def __init__(self, name: str, processors: int) -> None:
         self.name, self.processors = name, processors
@@ -96,16 +88,11 @@ Rule: TypeAlias = Callable[[Arrival, Sequence[Cluster]], Cluster]
 """Chooses among the clusters that a job fits on, its own being one of them."""
 
 
-def side_by_side(logs: Sequence[Workload], seed: int) -> list[tuple[Cell, ...]]:
-    """Run every rule on the same jobs, those of the week that begins halfway through each log.
-
-    Parameters
-    ----------
-    logs
-        With requests as their users made them. None for fewer than two.
-    seed
-        Of the random choice.
-    """
+def side_by_side(
+    logs: Sequence[Workload],  # with requests as their users made them. None for fewer than two
+    seed: int,  # of the random choice
+) -> list[tuple[Cell, ...]]:
+    """Run every rule on the same jobs, those of the week that begins halfway through each log."""
     if len(logs) < 2:
         return []
     arrivals = arrivals_of(logs)
@@ -174,19 +161,10 @@ def run(
     rule: Rule,
     arrivals: Sequence[Arrival],
     logs: Sequence[Workload],
+    # Told of every job that has ended by the time of the next choice.
     finished: Callable[[FinishedJob], None] | None = None,
 ) -> tuple[Cell, ...]:
-    """Let every job go where a rule says; give its row of `COLUMNS`.
-
-    Parameters
-    ----------
-    name, rule
-        The rule.
-    arrivals, logs
-        The jobs, and the logs whose machines there are.
-    finished
-        Told of every job that has ended by the time of the next choice.
-    """
+    """Let every job go where a rule says; give its row of `COLUMNS`."""
     clusters = [Cluster(str(home), log.machine_processors) for home, log in enumerate(logs)]
     went: list[int] = []
     for arrival in arrivals:

@@ -34,47 +34,24 @@ ModelOf: TypeAlias = Callable[[int, int], Lifetimes | None]
 
 @dataclass(frozen=True, slots=True)
 class HeadMoment:
-    """A job that comes to the head of the queue, and has to wait there.
-
-    Attributes
-    ----------
-    job
-        Its index.
-    time
-        When it comes to the head, seconds.
-    needed
-        n', processors beyond those that are free.
-    running
-        Indices of the running jobs.
-    wait_s
-        How long it waits at the head: what is predicted.
-    """
+    """A job that comes to the head of the queue, and has to wait there."""
 
     job: int
-    time: int
-    needed: int
-    running: Int64Array
-    wait_s: int
+    time: int  # when it comes to the head, seconds
+    needed: int  # n', processors beyond those that are free
+    running: Int64Array  # indices of the running jobs
+    wait_s: int  # how long it waits at the head: what is predicted
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """A log's FCFS schedule, and the jobs that waited at the head.
-
-    Attributes
-    ----------
-    workload
-        The log.
-    start_time, end_time
-        Shape (jobs,), seconds.
-    moments
-        In order of time.
-    """
+    """A log's FCFS schedule, and the jobs that waited at the head."""
 
     workload: Workload
+    # start_time, end_time: shape (jobs,), seconds
     start_time: Int64Array
     end_time: Int64Array
-    moments: tuple[HeadMoment, ...]
+    moments: tuple[HeadMoment, ...]  # in order of time
 
     @property
     def needed(self) -> Int64Array:
@@ -124,20 +101,13 @@ def heads_of(workload: Workload) -> Heads:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Predicted waits at the head, seconds, NaN where there is no answer; shape (moments,).
+    """Predicted waits at the head, seconds, NaN where there is no answer; shape (moments,)."""
 
-    Attributes
-    ----------
-    by_a, by_b, combined
-        Predictors A, B and their combination.
-    overdue
-        Share of the running jobs that had outlived their models.
-    """
-
+    # by_a, by_b, combined: predictors A, B and their combination
     by_a: Float64Array
     by_b: Float64Array
     combined: Float64Array
-    overdue: float
+    overdue: float  # share of the running jobs that had outlived their models
 
 
 def lives_at(
@@ -187,17 +157,12 @@ def predict_exactly(heads: Heads, model_of: ModelOf, moments: Sequence[HeadMomen
 
 
 def correlation(
-    predicted: Float64Array, actual: Int64Array | Float64Array, *, log: bool = False
+    predicted: Float64Array,
+    actual: Int64Array | Float64Array,
+    *,
+    log: bool = False,  # of the logarithms; what is below a second counts as one
 ) -> float:
-    """Give Pearson's coefficient over the answers; NaN for fewer than three.
-
-    Parameters
-    ----------
-    predicted, actual
-        Seconds.
-    log
-        Of the logarithms; what is below a second counts as one.
-    """
+    """Give Pearson's coefficient over the answers; NaN for fewer than three."""
     answered = ~np.isnan(predicted)
     x, y = predicted[answered], actual[answered].astype(np.float64)
     if log:

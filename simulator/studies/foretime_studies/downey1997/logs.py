@@ -23,27 +23,14 @@ Names = StringArray
 
 @dataclass(frozen=True, slots=True)
 class StudiedLog:
-    """A log, and the class of each job.
+    """A log, and the class of each job."""
 
-    Attributes
-    ----------
-    workload
-        Its jobs, on the machine that they are simulated on.
-    classes
-        Shape (jobs,): sequential, short, medium, long and the like.
-    memory
-        Class of memory, empty where the log does not say; shape (jobs,).
-    asked_s
-        Requested times, seconds, shape (jobs,); the workload's are never below the runtimes.
-    notes
-        What was made of the log.
-    """
-
-    workload: Workload
-    classes: Names
-    memory: Names
+    workload: Workload  # its jobs, on the machine that they are simulated on
+    classes: Names  # shape (jobs,): sequential, short, medium, long and the like
+    memory: Names  # class of memory, empty where the log does not say; shape (jobs,)
+    # Requested times, seconds, shape (jobs,); the workload's are never below the runtimes.
     asked_s: Int64Array
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what was made of the log
 
     @property
     def name(self) -> str:
@@ -72,21 +59,17 @@ def known_log(name: str) -> str | None:
     return next((key for key in PROCESSORS if name.startswith(key)), None)
 
 
-def studied_log(log: JobLog, name: str, processors: int | None = None) -> StudiedLog:
+def studied_log(
+    log: JobLog,
+    name: str,
+    # Size of the machine; if ``None``, the paper's for its two machines, else the log's own.
+    processors: int | None = None,
+) -> StudiedLog:
     """Make a studied log of a log as read.
 
     On the Paragon classes go by the queue's last letter (short, medium, long; section 3.1), jobs on
     one processor being a class, and so the standby queues, of which the paper says nothing; of the
     log's jobs those of the batch queues are taken. Elsewhere they go by the requested time.
-
-    Parameters
-    ----------
-    log
-        As read.
-    name
-        Of its file.
-    processors
-        Size of the machine; if ``None``, the paper's for its two machines, else the log's own.
     """
     known = known_log(name)
     if processors is None and known is not None:

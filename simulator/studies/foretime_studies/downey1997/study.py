@@ -38,6 +38,7 @@ from foretime_studies.downey1997.heads import (
 )
 from foretime_studies.downey1997.logs import PARAGON, Names, StudiedLog
 from foretime_studies.downey1997.queues import whole_queues
+from foretime_studies.frame.progress import Progress
 from foretime_studies.frame.tables import Cell, Row
 
 _PREDICTED = 9_000
@@ -53,80 +54,38 @@ _LEAST_OF_PERIOD = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to get lifetimes, and what it predicts at some moments.
-
-    Attributes
-    ----------
-    name
-        What tables call it.
-    actual_s
-        Waits at the head, seconds, shape (moments,).
-    predicted
-        What was predicted of them.
-    """
+    """One way to get lifetimes, and what it predicts at some moments."""
 
     name: str
-    actual_s: Int64Array
+    actual_s: Int64Array  # waits at the head, seconds, shape (moments,)
     predicted: Predicted
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Four months of a log.
+    """Four months of a log."""
 
-    Attributes
-    ----------
-    name
-        Such as ``1-4/96``.
-    jobs
-        Which jobs were submitted then, shape (jobs,).
-    lines
-        Fitted line of each class, ``None`` where there is none.
-    """
-
-    name: str
-    jobs: BoolArray
-    lines: dict[str, UniformLog | None]
+    name: str  # such as ``1-4/96``
+    jobs: BoolArray  # which jobs were submitted then, shape (jobs,)
+    lines: dict[str, UniformLog | None]  # fitted line of each class, ``None`` where there is none
 
 
 @dataclass(frozen=True, slots=True)
 class LogFound:
-    """What was found on one log.
-
-    Attributes
-    ----------
-    log
-        The log.
-    lines
-        Fitted line of each class.
-    stages
-        Fitted stages of each class.
-    heads
-        Its FCFS schedule, and who waited at the head.
-    every
-        Of the moments every so manieth is predicted.
-    predicted
-        With the lines of the whole log, at those moments.
-    variants
-        Other ways, at fewer moments.
-    periods
-        Its thirds of years.
-    by_period
-        By period what its own lines predict, and at the same moments those of the period before, if
-        there is one.
-    exact_s, exact_at
-        Exact medians, and the moments that they are of.
-    """
+    """What was found on one log."""
 
     log: StudiedLog
-    lines: dict[str, UniformLog | None]
-    stages: dict[str, Lifetimes | None]
-    heads: Heads
-    every: int
-    predicted: Predicted
-    variants: tuple[Variant, ...]
-    periods: tuple[Period, ...]
+    lines: dict[str, UniformLog | None]  # fitted line of each class
+    stages: dict[str, Lifetimes | None]  # fitted stages of each class
+    heads: Heads  # its FCFS schedule, and who waited at the head
+    every: int  # of the moments every so manieth is predicted
+    predicted: Predicted  # with the lines of the whole log, at those moments
+    variants: tuple[Variant, ...]  # other ways, at fewer moments
+    periods: tuple[Period, ...]  # its thirds of years
+    # By period what its own lines predict, and at the same moments those of the period before, if
+    # there is one.
     by_period: dict[str, list[Variant]]
+    # exact_s, exact_at: exact medians, and the moments that they are of
     exact_s: Float64Array
     exact_at: Int64Array
 
@@ -158,28 +117,16 @@ LAST_STEPS = 2
 
 
 def study(
+    # The first plays the Paragon's part in figures, the others that of the SP2.
     logs: Sequence[StudiedLog],
-    progress: Callable[[int], None] | None = None,
+    # Called after each step; there are ``STEPS_PER_LOG`` for each log, and ``LAST_STEPS``.
+    progress: Progress | None = None,
     *,
-    asked: int = 300,
-    malleable_jobs: int = 1_000,
-    seed: int = 1,
+    asked: int = 300,  # jobs of each log whose whole wait is predicted
+    malleable_jobs: int = 1_000,  # jobs of the generated workloads that choose their sizes
+    seed: int = 1,  # of what is drawn
 ) -> Downey1997:
-    """Run everything.
-
-    Parameters
-    ----------
-    logs
-        The first plays the Paragon's part in figures, the others that of the SP2.
-    progress
-        Called after each step; there are ``STEPS_PER_LOG`` for each log, and ``LAST_STEPS``.
-    asked
-        Jobs of each log whose whole wait is predicted.
-    malleable_jobs
-        Jobs of the generated workloads that choose their sizes.
-    seed
-        Of what is drawn.
-    """
+    """Run everything."""
     done = 0
 
     def step() -> None:
@@ -219,6 +166,14 @@ def _on_log(log: StudiedLog, step: Callable[[], None]) -> LogFound:
     few = heads.moments[:: _step(heads.moments, _THINNED)]
     memory = [_label(log, log.memory)] if (log.memory != "").any() else []
     in_class = _label(log, log.classes)
+    known_then: dict[str, ModelOf | None] = {
+        "all jobs alike": _learned(heads, []),
+        "class": _learned(heads, [in_class]),
+        "class, stages": _learned(heads, [in_class], fit_stages),
+        "class, size": _learned(heads, [in_class, size_class]),
+        "class, size, memory": _learned(heads, [in_class, size_class, *memory]) if memory else None,
+        "class, user": _learned(heads, [in_class, lambda job: job.user]),
+    }
     variants = []
     for name, model_of, overdue in (
         ("one stage, whole log", whole, Overdue.PAST_REPEATS),
@@ -226,20 +181,7 @@ def _on_log(log: StudiedLog, step: Callable[[], None]) -> LogFound:
         ("overdue jobs end now", whole, Overdue.ENDS_NOW),
         ("overdue jobs never end", whole, Overdue.NEVER_ENDS),
         ("past repeats (no model)", lambda job, time: None, Overdue.PAST_REPEATS),
-        ("past only: all jobs alike", _learned(heads, []), Overdue.PAST_REPEATS),
-        ("past only: class", _learned(heads, [in_class]), Overdue.PAST_REPEATS),
-        ("past only: class, stages", _learned(heads, [in_class], fit_stages), Overdue.PAST_REPEATS),
-        ("past only: class, size", _learned(heads, [in_class, size_class]), Overdue.PAST_REPEATS),
-        (
-            "past only: class, size, memory",
-            _learned(heads, [in_class, size_class, *memory]) if memory else None,
-            Overdue.PAST_REPEATS,
-        ),
-        (
-            "past only: class, user",
-            _learned(heads, [in_class, lambda job: job.user]),
-            Overdue.PAST_REPEATS,
-        ),
+        *((f"past only: {by}", model, Overdue.PAST_REPEATS) for by, model in known_then.items()),
     ):
         if model_of is not None:
             variants.append(_variant(name, heads, few, model_of, overdue))

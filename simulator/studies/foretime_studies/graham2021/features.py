@@ -30,21 +30,11 @@ _ALIKE = ("account and slurm_partition", "account", "slurm_partition")
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Numbers of each job of some polls.
-
-    Attributes
-    ----------
-    names
-        What each is.
-    groups
-        By name of a group, the names in it.
-    values
-        Shape (jobs, names); amounts as their logarithms.
-    """
+    """Numbers of each job of some polls."""
 
     names: tuple[str, ...]
-    groups: dict[str, tuple[str, ...]]
-    values: Float64Array
+    groups: dict[str, tuple[str, ...]]  # by name of a group, the names in it
+    values: Float64Array  # shape (jobs, names); amounts as their logarithms
 
     def without(self, group: str) -> Float64Array:
         """Give the values less a group's, shape (jobs, names left)."""

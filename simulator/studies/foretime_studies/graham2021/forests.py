@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,7 +16,6 @@ from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest
 
 from foretime_studies.graham2021.features import Features
 from foretime_studies.graham2021.polls import NoonPolls
-from foretime_studies.graham2021.told import Told
 
 LEARNED_DAYS = 28
 """How far back a forest learns."""
@@ -29,45 +28,53 @@ Learnable = tuple[Int64Array, Int64Array, BoolArray]
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What a method said of some jobs."""
+
+    method: str
+    rows: Int64Array  # positions of the jobs in the polls, shape (jobs,)
+    forecasts: WaitForecasts  # a row for each of them
+
+    def of(self, rows: Int64Array) -> Told:
+        """Give what was said of some of the jobs, in their order."""
+        order = np.argsort(self.rows)
+        places = order[np.searchsorted(self.rows, rows, sorter=order)]
+        kept = WaitForecasts(self.forecasts.wait_s[places], self.forecasts.starts_now[places])
+        return Told(self.method, rows, kept)
+
+
+def together(parts: Iterable[Told]) -> Told:
+    """Put what was said at several noons together."""
+    told = list(parts)
+    return Told(
+        told[0].method,
+        np.concatenate([part.rows for part in told]),
+        WaitForecasts(
+            np.concatenate([part.forecasts.wait_s for part in told]),
+            np.concatenate([part.forecasts.starts_now for part in told]),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """A forest to be grown, and the noons that it is asked about.
+    """A forest to be grown, and the noons that it is asked about."""
 
-    Attributes
-    ----------
-    name
-        Of what it says.
-    noons
-        Times of their polls. It learns what was known at the first,
-    gap_days
-        or so many days before.
-    without
-        Group of features that it does not see; ``None``: sees all.
-    around
-        Noons of which it learns everything instead, outcomes and all, as the published network.
-    """
-
-    name: str
-    noons: tuple[int, ...]
-    gap_days: int = 0
-    without: str | None = None
+    name: str  # of what it says
+    noons: tuple[int, ...]  # times of their polls. It learns what was known at the first,
+    gap_days: int = 0  # or so many days before
+    without: str | None = None  # group of features that it does not see; ``None``: sees all
+    # Noons of which it learns everything instead, outcomes and all, as the published network.
     around: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Grower:
-    """Grows forests on polls.
-
-    Attributes
-    ----------
-    polls, features
-        The data.
-    settings
-        Of the forests.
-    """
+    """Grows forests on polls."""
 
     polls: NoonPolls
     features: Features
-    settings: ForestSettings
+    settings: ForestSettings  # of the forests
 
     def grow(self, plan: Plan) -> Told:
         """Grow a forest, and ask it about its noons."""
@@ -136,18 +143,12 @@ def _grow(plan: Plan) -> Told:
     return _HERE[0].grow(plan)
 
 
-def known_at(polls: NoonPolls, now: int, gap_days: int = 0) -> Learnable:
-    """Give what a forest may learn from at a noon.
-
-    Parameters
-    ----------
-    polls
-        The data.
-    now
-        The noon.
-    gap_days
-        Learn what was known so many days before, instead.
-    """
+def known_at(
+    polls: NoonPolls,
+    now: int,
+    gap_days: int = 0,  # learn what was known so many days before, instead
+) -> Learnable:
+    """Give what a forest may learn from at a noon."""
     then = now - gap_days * DAY_S
     rows, waited_s, started = polls.known_outcomes(then)
     recent = polls.poll_time[rows] >= then - LEARNED_DAYS * DAY_S

@@ -7,7 +7,7 @@ import io
 import lzma
 import re
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_studies.frame.progress import Progress
 from foretime_studies.graham2021.columns import (
     ACCOUNT,
     KNOWN,
@@ -35,29 +36,19 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True)
 class NoonPolls:
-    """Pending jobs at noon polls, in order of time; every array has shape (jobs,) or (jobs, n).
+    """Pending jobs at noon polls, in order of time; every array has shape (jobs,) or (jobs, n)."""
 
-    Attributes
-    ----------
-    poll_time, submit_time
-        Seconds of the site's clock since 1970.
-    account, slurm_partition
-        Their numbers, at the poll.
-    known
-        `KNOWN` columns, then requested GPUs and nodes.
-    wait_s
-        Seconds from the poll to the start: the answer. Only `known_outcomes` may look at it.
-    infinite
-        Rows that the published study left out: an account of no share has infinite use of it
-        (here the largest number), one of neither share nor use has no ratio of them (here 0).
-    """
-
+    # poll_time, submit_time: seconds of the site's clock since 1970
     poll_time: Int64Array
     submit_time: Int64Array
+    # account, slurm_partition: their numbers, at the poll
     account: Int64Array
     slurm_partition: Int64Array
-    known: Float64Array
+    known: Float64Array  # `KNOWN` columns, then requested GPUs and nodes
+    # Seconds from the poll to the start: the answer. Only `known_outcomes` may look at it.
     wait_s: Int64Array
+    # Rows that the published study left out: an account of no share has infinite use of it (here
+    # the largest number), one of neither share nor use has no ratio of them (here 0).
     infinite: BoolArray
 
     def __len__(self) -> int:
@@ -90,20 +81,14 @@ class NoonPolls:
         return rows, np.minimum(wait, since), wait <= since
 
 
-def read_noon_polls(path: Path, progress: Callable[[int], None] | None = None) -> NoonPolls:
+def read_noon_polls(
+    path: Path,  # archive with a CSV file for each poll
+    progress: Progress | None = None,  # told how many files have been read
+) -> NoonPolls:
     """Read the archive (tar, plain or compressed) from beginning to end, one file at a time.
 
-    Parameters
-    ----------
-    path
-        Archive with a CSV file for each poll.
-    progress
-        Told how many files have been read.
-
-    Raises
-    ------
-    InputError
-        If it can't be read or is not such an archive; says which file and line, and what to do.
+    InputError if it can't be read or is not such an archive; says which file and line, and what to
+    do.
     """
     polls: list[Float64Array] = []
     try:

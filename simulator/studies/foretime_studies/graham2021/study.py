@@ -23,9 +23,15 @@ from foretime_sim.waits.survival_forest import ForestSettings
 
 from foretime_studies.graham2021.columns import KNOWN
 from foretime_studies.graham2021.features import features_of
-from foretime_studies.graham2021.forests import Grower, Plan, known_at, published_split
+from foretime_studies.graham2021.forests import (
+    Grower,
+    Plan,
+    Told,
+    known_at,
+    published_split,
+    together,
+)
 from foretime_studies.graham2021.polls import NoonPolls
-from foretime_studies.graham2021.told import Told, together
 
 SETTLING_POLLS = 14
 """First polls: only learned from, and what our settings were chosen on; 14 days to 14 May."""
@@ -41,52 +47,26 @@ LEAST_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Graham2021:
-    """What was found.
-
-    Attributes
-    ----------
-    polls
-        The data.
-    published_rows
-        The 15,042 jobs that the published network was tested on.
-    online
-        Every method, each noon from what was known then, on the polls after the settling ones.
-    published
-        Our forest on the published jobs, by what it learned from.
-    ablations
-        Our forest on the published jobs, each without a group of features.
-    """
+    """What was found."""
 
     polls: NoonPolls
-    published_rows: Int64Array
+    published_rows: Int64Array  # the 15,042 jobs that the published network was tested on
+    # Every method, each noon from what was known then, on the polls after the settling ones.
     online: tuple[Told, ...]
-    published: tuple[Told, ...]
+    published: tuple[Told, ...]  # our forest on the published jobs, by what it learned from
+    # Our forest on the published jobs, each without a group of features.
     ablations: tuple[Told, ...]
 
 
 def study(
-    polls: NoonPolls,
+    polls: NoonPolls,  # at least `SETTLING_POLLS` and one more
     progress: Callable[[int, int], None] | None = None,
-    settings: ForestSettings = SETTINGS,
-    workers: int = 1,
+    settings: ForestSettings = SETTINGS,  # of the forests
+    workers: int = 1,  # processes that grow them; the result is the same for any number
 ) -> Graham2021:
     """Forecast every noon by every method.
 
-    Parameters
-    ----------
-    polls
-        At least `SETTLING_POLLS` and one more.
-    progress
-        Told how many of how many forests have been grown.
-    settings
-        Of the forests.
-    workers
-        Processes that grow them; the result is the same for any number.
-
-    Raises
-    ------
-    InputError
-        If there are too few polls.
+    InputError if there are too few polls.
     """
     scored = polls.polls[SETTLING_POLLS:].tolist()
     if not scored:

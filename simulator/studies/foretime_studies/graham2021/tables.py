@@ -16,10 +16,10 @@ from foretime_sim.waits.wait_scores import ForecastOutcomes, scores
 from foretime_sim.workloads.labels import Labels
 
 from foretime_studies.frame.published import published
-from foretime_studies.frame.tables import Column, Row, StudyTable
+from foretime_studies.frame.tables import Column, NotedRows, Row, Rows, StudyTable, study_table
 from foretime_studies.graham2021.columns import FUTURE, PUBLISHED_FUTURE
+from foretime_studies.graham2021.forests import Told
 from foretime_studies.graham2021.study import GAP_DAYS, Graham2021
-from foretime_studies.graham2021.told import Told
 
 PUBLISHED = published(__package__, "published")["published network"]
 _SEED = 1
@@ -99,7 +99,8 @@ def _numbers(interval: Interval | None) -> str:
     return "" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
 
-def published_table(found: Graham2021) -> StudyTable:
+@study_table("published", "The published test")
+def published_table(found: Graham2021) -> NotedRows:
     """Give the published network's figures, ours and the baselines' on the same jobs."""
     asked = found.published_rows
     blocks = day_blocks(found, asked)
@@ -113,59 +114,57 @@ def published_table(found: Graham2021) -> StudyTable:
         return [("method", method), ("learns from", learns_from), *_near(found, told, blocks)]
 
     future = "days around, some columns of the future"
-    rows: list[Row] = [
-        [("method", "published network"), ("learns from", future), *printed],
-        *(row("our forest", told.method, told) for told in found.published),
-        *(row(told.method, "what was known at noon", told.of(asked)) for told in found.online[1:]),
-    ]
-    note = (
+    yield [("method", "published network"), ("learns from", future), *printed]
+    for told in found.published:
+        yield row("our forest", told.method, told)
+    for told in found.online[1:]:
+        yield row(told.method, "what was known at noon", told.of(asked))
+    return (
         f"The published test: {len(asked):,} jobs of seven days. Intervals: days drawn whole. "
         f"{GAP_DAYS} days before: nothing that happened since is learned from."
     )
-    return StudyTable.of("published", "The published test", rows, note)
 
 
-def days_table(found: Graham2021) -> StudyTable:
+@study_table("days", "Days of the published test, our forest")
+def days_table(found: Graham2021) -> Rows:
     """Give each day of the published test."""
     strict = found.published[0]
     polled = found.polls.poll_time[strict.rows]
-    rows: list[Row] = []
     for day in np.unique(polled).tolist():
         told = strict.of(strict.rows[polled == day])
         figures = near_published(found, told, Blocks.of(None, told.rows))
         waits = found.polls.wait_s[told.rows]
-        rows.append(
-            [
-                ("day", datetime.fromtimestamp(day, UTC).date().isoformat()),
-                ("jobs", len(waits), ",d"),
-                ("median wait, h", float(np.median(waits)) / 3_600, ".1f"),
-                *(
-                    (title, figure.value, form)
-                    for (title, _, form), figure in zip(_NEAR, figures, strict=True)
-                ),
-            ]
-        )
-    return StudyTable.of("days", "Days of the published test, our forest", rows)
+        yield [
+            ("day", datetime.fromtimestamp(day, UTC).date().isoformat()),
+            ("jobs", len(waits), ",d"),
+            ("median wait, h", float(np.median(waits)) / 3_600, ".1f"),
+            *(
+                (title, figure.value, form)
+                for (title, _, form), figure in zip(_NEAR, figures, strict=True)
+            ),
+        ]
 
 
-def online_table(found: Graham2021) -> StudyTable:
+@study_table("online", "Every noon from its past")
+def online_table(found: Graham2021) -> NotedRows:
     """Give every method on every noon after the settling ones."""
-    rows: list[Row] = [
-        [("method", told.method), *_near(found, told, week_blocks(found, told.rows))]
-        for told in found.online
-    ]
+    for told in found.online:
+        yield [("method", told.method), *_near(found, told, week_blocks(found, told.rows))]
     asked = found.online[0].rows
-    note = (
+    return (
         f"{len(asked):,} jobs of {len(np.unique(found.polls.poll_time[asked]))} noons, each from "
         "what was known at that noon. Intervals: weeks drawn whole."
     )
-    return StudyTable.of("online", "Every noon from its past", rows, note)
 
 
-def bounds_table(found: Graham2021) -> StudyTable:
+@study_table(
+    "bounds",
+    "Bounds and distributions",
+    "Share of waits up to each bound; the bounds compared are made to hold equally often.",
+)
+def bounds_table(found: Graham2021) -> Rows:
     """Give how often bounds hold, what distributions lose, and how tight bounds are."""
     other = next(told for told in found.online if told.method == Qbets.name)
-    rows: list[Row] = []
     for told in found.online:
         blocks = week_blocks(found, told.rows)
         outcome = outcomes(found, told)
@@ -174,22 +173,18 @@ def bounds_table(found: Graham2021) -> StudyTable:
         if told is not other and not _says_one_number(told.forecasts):
             tight = tightness(outcome, outcomes(found, other.of(told.rows)), blocks)
             ratio, its_interval = tight.ratio.value, _numbers(tight.ratio.interval)
-        rows.append(
-            [
-                ("method", told.method),
-                *(
-                    (f"{level}%", figures[f"coverage_{level}"].value, ".1%")
-                    for level in (50, 75, 90, 95)
-                ),
-                ("its interval", _shares(figures["coverage_95"].interval)),
-                ("pinball, h", figures["pinball_s"].value / 3_600, ".2f"),
-                ("pinball, log10", figures["pinball_log"].value, ".4f"),
-                ("95% bound / QBETS'", ratio, ".2f"),
-                ("its interval ", its_interval),
-            ]
-        )
-    note = "Share of waits up to each bound; the bounds compared are made to hold equally often."
-    return StudyTable.of("bounds", "Bounds and distributions", rows, note)
+        yield [
+            ("method", told.method),
+            *(
+                (f"{level}%", figures[f"coverage_{level}"].value, ".1%")
+                for level in (50, 75, 90, 95)
+            ),
+            ("its interval", _shares(figures["coverage_95"].interval)),
+            ("pinball, h", figures["pinball_s"].value / 3_600, ".2f"),
+            ("pinball, log10", figures["pinball_log"].value, ".4f"),
+            ("95% bound / QBETS'", ratio, ".2f"),
+            ("its interval ", its_interval),
+        ]
 
 
 def _says_one_number(forecasts: WaitForecasts) -> bool:
@@ -213,28 +208,28 @@ def slices_table(found: Graham2021) -> StudyTable:
     return StudyTable("slices", "Where our 95% bound holds", columns, lines)
 
 
-def ablations_table(found: Graham2021) -> StudyTable:
+@study_table(
+    "ablations",
+    "What the forest goes by",
+    "On the published test, each noon from what was known then.",
+)
+def ablations_table(found: Graham2021) -> Rows:
     """Give what each group of features is worth."""
     blocks = day_blocks(found, found.published_rows)
     every = {"every feature": found.published[0]} | {told.method: told for told in found.ablations}
-    rows: list[Row] = [
-        [("our forest", name), *_near(found, told, blocks)] for name, told in every.items()
-    ]
-    note = "On the published test, each noon from what was known then."
-    return StudyTable.of("ablations", "What the forest goes by", rows, note)
+    for name, told in every.items():
+        yield [("our forest", name), *_near(found, told, blocks)]
 
 
-def future_table() -> StudyTable:
+@study_table("future", "Columns of the future")
+def future_table() -> Rows:
     """Give the columns that no forecast may see."""
-    rows: list[Row] = [
-        [
+    for name, why in FUTURE.items():
+        yield [
             ("column", name),
             ("what it holds", why),
             ("seen by the published network", "yes" if name in PUBLISHED_FUTURE else "no"),
         ]
-        for name, why in FUTURE.items()
-    ]
-    return StudyTable.of("future", "Columns of the future", rows)
 
 
 def reliability(found: Graham2021) -> dict[str, Float64Array]:

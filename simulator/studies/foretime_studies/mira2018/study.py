@@ -8,9 +8,10 @@ and those that waited since when they really did.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
@@ -22,6 +23,8 @@ from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from numpy.typing import NDArray
+
+from foretime_studies.frame.progress import Progress
 
 PREPARED_S = 2 * DAY_S
 """So long, from the midnight before the first end, submissions are starts."""
@@ -39,35 +42,22 @@ class Week:
     """A log, its jobs in order of submission, and what of it is replayed.
 
     Every array has shape (jobs,); times are seconds from the log's time zero.
-
-    Attributes
-    ----------
-    name
-        Of the log.
-    unix_start_time
-        Epoch seconds of time zero.
-    begin
-        From when it is replayed.
-    job_id, submit_time, start_time, runtime, requested_time, nodes
-        As logged.
-    queues, bgp_partitions
-        Each job's queue, and what it ran on.
-    scored
-        Submitted in the week, and not into a reservation's queue.
     """
 
     name: str
-    unix_start_time: int
-    begin: int
+    unix_start_time: int  # Epoch seconds of time zero
+    begin: int  # from when it is replayed
+    # job_id, submit_time, start_time, runtime, requested_time, nodes: as logged
     job_id: Int64Array
     submit_time: Int64Array
     start_time: Int64Array
     runtime: Int64Array
     requested_time: Int64Array
     nodes: Int64Array
+    # queues, bgp_partitions: each job's queue, and what it ran on
     queues: tuple[str, ...]
     bgp_partitions: tuple[str, ...]
-    scored: NDArray[np.bool_]
+    scored: NDArray[np.bool_]  # submitted in the week, and not into a reservation's queue
 
     @property
     def end_time(self) -> Int64Array:
@@ -87,21 +77,15 @@ class Week:
 
 @dataclass(frozen=True, slots=True)
 class Mira2018:
-    """The study's weeks, each replayed under every order.
-
-    Attributes
-    ----------
-    machine
-        What they ran on.
-    weeks
-        The logs.
-    replays
-        By order, one for each week.
-    """
+    """The study's weeks, each replayed under every order."""
 
     machine: BgpMachine
     weeks: tuple[Week, ...]
-    replays: Mapping[Order, tuple[Replay, ...]]
+    replays: Mapping[Order, tuple[Replay, ...]]  # by order, one for each week
+
+    def scored(self, column: str) -> NDArray[Any]:
+        """Give a column of all weeks' scored jobs."""
+        return np.concatenate([np.array(getattr(w, column))[w.scored] for w in self.weeks])
 
     def waits(self, order: Order | None) -> list[Int64Array]:
         """Give the waits of each week's scored jobs, seconds; as logged for ``None``."""
@@ -118,31 +102,20 @@ class Mira2018:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A week under a policy.
+    """A week under a policy."""
 
-    Attributes
-    ----------
-    start_time
-        Shape (jobs,): of a `Week`'s jobs, seconds from its time zero; the logged one of jobs that
-        had started before the replay begins.
-    bgp_partitions
-        What each job ran on; the logged one likewise.
-    moved
-        Jobs that ran when the replay begins, but not on a bgp_partition that the machine has.
-    """
-
+    # Shape (jobs,): of a `Week`'s jobs, seconds from its time zero; the logged one of jobs that had
+    # started before the replay begins.
     start_time: Int64Array
-    bgp_partitions: tuple[str, ...]
+    bgp_partitions: tuple[str, ...]  # what each job ran on; the logged one likewise
+    # Jobs that ran when the replay begins, but not on a bgp_partition that the machine has.
     moved: int
 
 
 def read_weeks(paths: Iterable[Path]) -> list[Week]:
     """Read event logs.
 
-    Raises
-    ------
-    InputError
-        If one can't be read, or does not begin with two prepared days.
+    InputError if one can't be read, or does not begin with two prepared days.
     """
     return [week_of(read_cobalt_log(path)) for path in paths]
 
@@ -197,10 +170,8 @@ def replay(week: Week, machine: BgpMachine, policy: Policy) -> Replay:
 
     Jobs are planned with what they asked for, and run as long as they really did.
 
-    Raises
-    ------
-    InputError
-        If a job is larger than every bgp_partition, or what ran at the beginning has no room.
+    InputError if a job is larger than every bgp_partition, or what ran at the beginning has no
+    room.
     """
     engine = Engine(machine.nodes, policy, now=week.begin, machine=machine)
     known = {part.name for part in machine.bgp_partitions}
@@ -239,15 +210,10 @@ def replay(week: Week, machine: BgpMachine, policy: Policy) -> Replay:
     return Replay(start, tuple(names), len(moved))
 
 
-def study(
-    weeks: Iterable[Week], machine: BgpMachine, progress: Callable[[int], None] | None = None
-) -> Mira2018:
+def study(weeks: Iterable[Week], machine: BgpMachine, progress: Progress | None = None) -> Mira2018:
     """Replay weeks under every order; ``progress`` is told how many replays are done.
 
-    Raises
-    ------
-    InputError
-        As `replay`.
+    InputError as `replay`.
     """
     weeks = tuple(weeks)
     replays: dict[Order, tuple[Replay, ...]] = dict.fromkeys(ORDERS, ())

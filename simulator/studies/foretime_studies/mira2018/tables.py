@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from foretime_sim.machines.bluegene.floor import places
 from foretime_sim.policies.order import Order
 from numpy.typing import NDArray
 
-from foretime_studies.frame.tables import Row, StudyTable
+from foretime_studies.frame.tables import Row, Rows, StudyTable, study_table
 from foretime_studies.mira2018.study import ORDERS, Mira2018, busy_share, half_empty_s
 
 NAMES = {None: "logged", Order.WFP: "WFP", Order.FCFS: "FCFS"}
@@ -33,80 +33,78 @@ def tables(found: Mira2018) -> tuple[StudyTable, ...]:
     )
 
 
-def weeks_table(found: Mira2018) -> StudyTable:
+@study_table(
+    "weeks",
+    "The weeks",
+    "Half empty: hours in which jobs waited though less than half of the nodes was busy.",
+)
+def weeks_table(found: Mira2018) -> Rows:
     """Give what each week begins with, and how full the machine is."""
-    rows: list[Row] = []
     for week, done in zip(found.weeks, found.replays[Order.WFP], strict=True):
         moment = week.unix_start_time + week.begin
         day = datetime.datetime.fromtimestamp(moment, datetime.UTC).date()
         starts = {"logged": week.start_time, "WFP": done.start_time}
-        rows.append(
-            [
-                ("log", week.name),
-                ("from", day.isoformat()),
-                ("running then", int(week.running.sum()), ",d"),
-                ("waiting then", int(week.waiting.sum()), ",d"),
-                ("submitted later", int((week.submit_time >= week.begin).sum()), ",d"),
-                ("scored", int(week.scored.sum()), ",d"),
-                *(
-                    (f"busy, {name}", busy_share(week, start, found.machine), ".1%")
-                    for name, start in starts.items()
-                ),
-                *(
-                    (
-                        f"half empty, {name}, h",
-                        half_empty_s(week, start, found.machine) / HOUR_S,
-                        ".1f",
-                    )
-                    for name, start in starts.items()
-                ),
-            ]
-        )
-    note = "Half empty: hours in which jobs waited though less than half of the nodes was busy."
-    return StudyTable.of("weeks", "The weeks", rows, note)
+        yield [
+            ("log", week.name),
+            ("from", day.isoformat()),
+            ("running then", int(week.running.sum()), ",d"),
+            ("waiting then", int(week.waiting.sum()), ",d"),
+            ("submitted later", int((week.submit_time >= week.begin).sum()), ",d"),
+            ("scored", int(week.scored.sum()), ",d"),
+            *(
+                (f"busy, {name}", busy_share(week, start, found.machine), ".1%")
+                for name, start in starts.items()
+            ),
+            *(
+                (
+                    f"half empty, {name}, h",
+                    half_empty_s(week, start, found.machine) / HOUR_S,
+                    ".1f",
+                )
+                for name, start in starts.items()
+            ),
+        ]
 
 
-def waits_table(found: Mira2018) -> StudyTable:
+@study_table(
+    "waits",
+    "Waits",
+    "Rank correlation (Spearman) of each job's simulated wait with its logged one.",
+)
+def waits_table(found: Mira2018) -> Rows:
     """Give waits of each week and of all."""
     logged = found.waits(None)
     weeks = {week.name: slice(place, place + 1) for place, week in enumerate(found.weeks)}
-    rows: list[Row] = []
     for name, take in {**weeks, "all": slice(None)}.items():
         real = np.concatenate(logged[take])
         for order in (None, *ORDERS):
             wait = np.concatenate(found.waits(order)[take])
             alike = None if order is None else rank_correlation(real, wait)
             mean, median, p90 = _in_hours(wait)
-            rows.append(
-                [
-                    ("log", name),
-                    ("waits", NAMES[order]),
-                    ("jobs", len(wait), ",d"),
-                    ("mean, h", mean, ",.2f"),
-                    ("median, h", median, ",.2f"),
-                    ("p90, h", p90, ",.2f"),
-                    ("within a minute", float((wait < AT_ONCE_S).mean()), ".0%"),
-                    ("rank correlation", alike, ".2f"),
-                ]
-            )
-    note = "Rank correlation (Spearman) of each job's simulated wait with its logged one."
-    return StudyTable.of("waits", "Waits", rows, note)
+            yield [
+                ("log", name),
+                ("waits", NAMES[order]),
+                ("jobs", len(wait), ",d"),
+                ("mean, h", mean, ",.2f"),
+                ("median, h", median, ",.2f"),
+                ("p90, h", p90, ",.2f"),
+                ("within a minute", float((wait < AT_ONCE_S).mean()), ".0%"),
+                ("rank correlation", alike, ".2f"),
+            ]
 
 
 def sizes_table(found: Mira2018) -> StudyTable:
     """Give waits by nodes."""
-    nodes = np.concatenate([week.nodes[week.scored] for week in found.weeks])
+    nodes = found.scored("nodes")
     groups = {f"{size:,}": nodes == size for size in sorted(set(nodes.tolist()))}
     return _by_group(found, "sizes", "Waits by nodes", "nodes", groups, lambda of: [])
 
 
 def queues_table(found: Mira2018) -> StudyTable:
     """Give waits by queue, with where the queue's jobs really ran."""
-    queues = np.concatenate([_scored(week.queues, week.scored) for week in found.weeks])
-    hours = np.concatenate([week.requested_time[week.scored] for week in found.weeks]) / HOUR_S
-    in_row_0 = np.concatenate(
-        [_in_row_0(found, _scored(week.bgp_partitions, week.scored)) for week in found.weeks]
-    )
+    queues = found.scored("queues")
+    hours = found.scored("requested_time") / HOUR_S
+    in_row_0 = _in_row_0(found, found.scored("bgp_partitions"))
     names = sorted(set(queues.tolist()), key=lambda name: -int((queues == name).sum()))
 
     def facts(of: NDArray[np.bool_]) -> Row:
@@ -119,34 +117,34 @@ def queues_table(found: Mira2018) -> StudyTable:
     return _by_group(found, "queues", "Waits by queue", "queue", groups, facts)
 
 
-def bgp_partitions_table(found: Mira2018) -> StudyTable:
+@study_table(
+    "bgp_partitions",
+    "Which partitions",
+    "In row 0: jobs whose midplanes all stand in the first of the three rows of racks.",
+)
+def bgp_partitions_table(found: Mira2018) -> Rows:
     """Give which bgp_partitions jobs of each size had, really and under WFP."""
-    real = np.concatenate([_scored(week.bgp_partitions, week.scored) for week in found.weeks])
+    real = found.scored("bgp_partitions")
     ours = np.concatenate(
         [
-            _scored(done.bgp_partitions, week.scored)
+            np.array(done.bgp_partitions)[week.scored]
             for week, done in zip(found.weeks, found.replays[Order.WFP], strict=True)
         ]
     )
-    nodes = np.concatenate([week.nodes[week.scored] for week in found.weeks])
-    rows: list[Row] = []
+    nodes = found.scored("nodes")
     for size in sorted(set(nodes.tolist())):
         of = nodes == size
         offered = sum(part.nodes == size for part in found.machine.bgp_partitions)
-        rows.append(
-            [
-                ("nodes", f"{size:,}"),
-                ("jobs", int(of.sum()), ",d"),
-                ("offered", offered, "d"),
-                ("had, logged", len(set(real[of].tolist())), "d"),
-                ("had, WFP", len(set(ours[of].tolist())), "d"),
-                ("the very same", float((real[of] == ours[of]).mean()), ".0%"),
-                ("in row 0, logged", float(np.nanmean(_in_row_0(found, real[of]))), ".0%"),
-                ("in row 0, WFP", float(np.nanmean(_in_row_0(found, ours[of]))), ".0%"),
-            ]
-        )
-    note = "In row 0: jobs whose midplanes all stand in the first of the three rows of racks."
-    return StudyTable.of("bgp_partitions", "Which partitions", rows, note)
+        yield [
+            ("nodes", f"{size:,}"),
+            ("jobs", int(of.sum()), ",d"),
+            ("offered", offered, "d"),
+            ("had, logged", len(set(real[of].tolist())), "d"),
+            ("had, WFP", len(set(ours[of].tolist())), "d"),
+            ("the very same", float((real[of] == ours[of]).mean()), ".0%"),
+            ("in row 0, logged", float(np.nanmean(_in_row_0(found, real[of]))), ".0%"),
+            ("in row 0, WFP", float(np.nanmean(_in_row_0(found, ours[of]))), ".0%"),
+        ]
 
 
 def rank_correlation(a: Int64Array, b: Int64Array) -> float:
@@ -176,11 +174,6 @@ def _by_group(
         p90s: Row = [(f"p90, {who}, h", p90, ",.2f") for who, (_, _, p90) in hours.items()]
         rows.append([(heading, name), ("jobs", int(of.sum()), ",d"), *facts(of), *means, *p90s])
     return StudyTable.of(key, title, rows)
-
-
-def _scored(names: Sequence[str], scored: NDArray[np.bool_]) -> NDArray[np.str_]:
-    chosen: NDArray[np.str_] = np.array(names, dtype=np.str_)[scored]
-    return chosen
 
 
 def _in_row_0(found: Mira2018, names: NDArray[np.str_]) -> Float64Array:

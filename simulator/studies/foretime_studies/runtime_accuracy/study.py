@@ -47,31 +47,16 @@ _END, _SUBMISSION, _START = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class RuntimeAccuracy:
-    """How one estimator did on one log.
-
-    Attributes
-    ----------
-    log, estimator
-        Which.
-    accuracy
-        Mean of min(predicted, actual) / max(predicted, actual).
-    interval
-        Of the accuracy, 95%, by drawing weeks of submission anew; ``None`` for too few weeks.
-    under
-        Share of jobs that ran longer than predicted.
-    mae_s
-        Mean absolute error, seconds.
-    log_error
-        Mean of abs(ln(predicted / actual)).
-    """
+    """How one estimator did on one log."""
 
     log: str
     estimator: str
-    accuracy: float
+    accuracy: float  # mean of min(predicted, actual) / max(predicted, actual)
+    # Of the accuracy, 95%, by drawing weeks of submission anew; ``None`` for too few weeks.
     interval: Interval | None
-    under: float
-    mae_s: float
-    log_error: float
+    under: float  # share of jobs that ran longer than predicted
+    mae_s: float  # mean absolute error, seconds
+    log_error: float  # mean of abs(ln(predicted / actual))
 
     @classmethod
     def of(cls, workload: Workload, estimator: str, predicted: Int64Array) -> RuntimeAccuracy:
@@ -100,22 +85,13 @@ def _weekly_interval(workload: Workload, values: Float64Array) -> Interval | Non
 
 
 def predicted_along(
-    workload: Workload,
-    estimators: Sequence[RuntimeEstimator],
+    workload: Workload,  # jobs in submission order
+    estimators: Sequence[RuntimeEstimator],  # fresh ones; what they learn stays in them
     progress: Progress | None = None,
 ) -> Int64Array:
     """Predict every job at its submission while EASY on requested times runs the workload.
 
     Within a second ends come first, then submissions, then starts.
-
-    Parameters
-    ----------
-    workload
-        Jobs in submission order.
-    estimators
-        Fresh ones; what they learn stays in them.
-    progress
-        Called with the number of jobs predicted so far, about a hundred times.
 
     Returns
     -------
@@ -158,20 +134,11 @@ def _events(workload: Workload, start: Int64Array, end: Int64Array) -> list[tupl
 
 def study(
     workloads: Sequence[Workload],
+    # Estimators as `foretime_estimators.estimators.registry.parse_estimator` reads them.
     names: Sequence[str] = ESTIMATORS,
     progress: Progress | None = None,
 ) -> list[RuntimeAccuracy]:
-    """Measure estimators on logs.
-
-    Parameters
-    ----------
-    workloads
-        Logs as filtered.
-    names
-        Estimators as `foretime_estimators.estimators.registry.parse_estimator` reads them.
-    progress
-        Called with the number of jobs predicted so far, of all logs together.
-    """
+    """Measure estimators on logs."""
     found: list[RuntimeAccuracy] = []
     before = 0
     for workload in workloads:

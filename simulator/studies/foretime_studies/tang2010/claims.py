@@ -15,8 +15,7 @@ from foretime_sim.policies.order import Order
 
 from foretime_studies.frame.published import published
 from foretime_studies.frame.runs import METRICS, RunFigures
-from foretime_studies.frame.tables import Row, StudyTable
-from foretime_studies.tang2010.paper import PAPER_GAINS
+from foretime_studies.frame.tables import Rows, study_table
 from foretime_studies.tang2010.study import (
     BLENDS,
     MAIN,
@@ -24,6 +23,7 @@ from foretime_studies.tang2010.study import (
     Tang2010,
     case_name,
 )
+from foretime_studies.tang2010.tables import PAPER_GAINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,20 +210,17 @@ HOLDS: dict[str, Callable[[_Run], bool]] = {
 }
 
 
-def claims_table(found: Tang2010) -> StudyTable:
+@study_table("claims", "What the paper says, and whether it holds")
+def claims_table(found: Tang2010) -> Rows:
     """Say of each claim whether it holds of the log as it is, and on how many copies."""
-    rows: list[Row] = []
     for key, claim in CLAIMS.items():
         if not set((claim["needs"] or "").split()) <= set(found.schemes):
             continue
         holds = HOLDS[key]
         repeats = sum(holds(_Run(found, repeat)) for repeat in range(found.repeats))
-        rows.append(
-            [
-                ("where", claim["where"]),
-                ("the paper says", claim["says"]),
-                ("holds here", "yes" if holds(_Run(found, None)) else "no"),
-                ("on jittered copies", f"{repeats} of {found.repeats}" if found.repeats else None),
-            ]
-        )
-    return StudyTable.of("claims", "What the paper says, and whether it holds", rows)
+        yield [
+            ("where", claim["where"]),
+            ("the paper says", claim["says"]),
+            ("holds here", "yes" if holds(_Run(found, None)) else "no"),
+            ("on jittered copies", f"{repeats} of {found.repeats}" if found.repeats else None),
+        ]

@@ -9,7 +9,7 @@ that outlives t_sched is planned with: here the request, at which it would be ki
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from foretime_estimators.jobs.errors import InputError
@@ -21,6 +21,7 @@ from foretime_sim.scores.job_classes import JobClasses
 from foretime_sim.workloads.bgp_jobs import with_bgp_machine
 from foretime_sim.workloads.workload import Workload
 
+from foretime_studies.frame.progress import Begin
 from foretime_studies.frame.runs import StudyCase, StudyInput, StudyRuns, run_cases, runs_in_all
 
 MAIN, WITH_PROJECTS = "main", "with-projects"
@@ -46,30 +47,17 @@ INTREPID_LOG = "ANL-Intrepid-2009-1"
 
 @dataclass(frozen=True, slots=True)
 class Tang2010:
-    """What the study found.
+    """What the study found."""
 
-    Attributes
-    ----------
-    inputs
-        By name; `MAIN`, `WITH_PROJECTS` if any, and the further generated months.
-    runs
-        Every case's, by `case_name`.
-    schemes
-        Those of `SCHEMES` that the workload allows.
-    repeats
-        Jittered copies.
-    notes
-        What the reader has to know of the workloads.
-    """
-
+    # By name; `MAIN`, `WITH_PROJECTS` if any, and the further generated months.
     inputs: dict[str, StudyInput]
-    runs: StudyRuns
-    schemes: tuple[str, ...]
+    runs: StudyRuns  # every case's, by `case_name`
+    schemes: tuple[str, ...]  # those of `SCHEMES` that the workload allows
     months: tuple[str, ...]
-    repeats: int
+    repeats: int  # jittered copies
     seed: int
     generated: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what the reader has to know of the workloads
 
     @property
     def main(self) -> StudyInput:
@@ -88,41 +76,20 @@ def case_name(on: str, order: Order, treatment: str, correction: str = "requeste
 
 
 def study(
+    # The workload, its processors being nodes on a Blue Gene; ``None`` for a generated one.
     log: Workload | None,
-    machine: BgpMachine | None,
+    machine: BgpMachine | None,  # the Blue Gene that everything runs on; ``None`` for a flat pool
     *,
-    seed: int = 1,
-    repeats: int = 10,
-    months: int = MONTHS,
+    seed: int = 1,  # of the generated workload, the jittered copies and randomised estimates
+    repeats: int = 10,  # jittered copies of each workload
+    months: int = MONTHS,  # further generated workloads on which the schemes run; not with a log
     workers: int = 2,
-    notes: Sequence[str] = (),
-    begin: Callable[[int], Callable[[int], None]] | None = None,
+    notes: Sequence[str] = (),  # what was done to the log
+    begin: Begin | None = None,
 ) -> Tang2010:
     """Run the whole study.
 
-    Parameters
-    ----------
-    log
-        The workload, its processors being nodes on a Blue Gene; ``None`` for a generated one.
-    machine
-        The Blue Gene that everything runs on; ``None`` for a flat pool.
-    seed
-        Of the generated workload, the jittered copies and randomised estimates.
-    repeats
-        Jittered copies of each workload.
-    months
-        Further generated workloads on which the schemes run; not with a log.
-    workers
-        Threads.
-    notes
-        What was done to the log.
-    begin
-        Called with the number of runs; what it gives is called with how many are done.
-
-    Raises
-    ------
-    InputError
-        If the log is too short to be split into a history and a test.
+    InputError if the log is too short to be split into a history and a test.
     """
     inputs, notes = _inputs(log, machine, seed, months, tuple(notes))
     on_projects = _on_projects(inputs)
@@ -192,11 +159,7 @@ def estimate_of(treatment: str) -> tuple[str, Roles]:
 
 
 def _inputs(
-    log: Workload | None,
-    machine: BgpMachine | None,
-    seed: int,
-    months: int,
-    notes: tuple[str, ...],
+    log: Workload | None, machine: BgpMachine | None, seed: int, months: int, notes: tuple[str, ...]
 ) -> tuple[dict[str, StudyInput], tuple[str, ...]]:
     """Give the study's workloads by name, and what has to be said of them."""
     if log is None:

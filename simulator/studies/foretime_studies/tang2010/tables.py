@@ -13,9 +13,9 @@ from foretime_sim.scores.job_classes import LENGTHS, SIZES
 from foretime_sim.scores.metrics import Direction
 from foretime_sim.workloads.labels import Labels
 
+from foretime_studies.frame.published import published
 from foretime_studies.frame.runs import METRICS, Gain, RunFigures
-from foretime_studies.frame.tables import Entry, Row, StudyTable
-from foretime_studies.tang2010.paper import ACCURACIES, PAPER_GAINS, PAPER_TABLE_1, PAPER_TABLE_3
+from foretime_studies.frame.tables import Entry, Row, Rows, StudyTable, study_table
 from foretime_studies.tang2010.study import (
     BLENDS,
     CLASSES,
@@ -26,6 +26,10 @@ from foretime_studies.tang2010.study import (
     case_name,
 )
 
+PAPER_TABLE_1, PAPER_GAINS = (published(__package__, name) for name in ("table1", "gains"))
+PAPER_TABLE_3 = published(__package__, "table3", keys=2)
+ACCURACIES = published(__package__, "figure3")
+"""What the text says of figure 3, by ranges of R."""
 TITLES = {"wait": "wait", "unitless_wait": "uwait", "slowdown": "slowdown"}
 _SHARE, _GAIN = ".1%", "+.1%"
 _FRACTIONS = {1.0: "all", 0.99: "below p99"}
@@ -89,9 +93,8 @@ def _single(found: Tang2010, on: str, order: Order, treatment: str) -> RunFigure
     return found.runs[case_name(on, order, treatment)].single
 
 
-def _table_1(found: Tang2010) -> StudyTable:
-    """Jobs, users and projects of both parts."""
-    rows: list[Row] = []
+@study_table("table1", "Table I. The workloads")
+def _table_1(found: Tang2010) -> Rows:
     for name, part in (("WL-I", found.main.history), ("WL-II", found.main.test)):
         if part is not None:
             begin, end = (part.moment(int(part.submit_time[at]))[:10] for at in (0, -1))
@@ -99,18 +102,20 @@ def _table_1(found: Tang2010) -> StudyTable:
             row: list[Entry] = [("workload", name), ("submitted", f"{begin} to {end}")]
             for (what, printed), here in zip(PAPER_TABLE_1[name].items(), ours, strict=True):
                 row += [(what, here, ",d"), ("paper", printed, ",d")]
-            rows.append(row)
-    return StudyTable.of("table1", "Table I. The workloads", rows)
+            yield row
 
 
 def _distinct(labels: Labels | None) -> int | None:
     return None if labels is None else len(np.unique(labels.codes[~labels.mask]))
 
 
-def _figure_2(found: Tang2010) -> StudyTable:
-    """Jobs of WL-II by size and by length."""
+@study_table(
+    "figure2",
+    "Figure 2. Jobs of WL-II by size and requested time",
+    "The paper's bounds stand in its figure, which can't be read; these are ours.",
+)
+def _figure_2(found: Tang2010) -> Rows:
     test, classes = found.main.test, CLASSES
-    rows: list[Row] = []
     sizes = [share * test.machine_processors for share in classes.size_shares]
     minutes = [length_s / 60 for length_s in classes.length_s]
     unit = "processors" if test.machine is None else "nodes"
@@ -120,66 +125,56 @@ def _figure_2(found: Tang2010) -> StudyTable:
     ):
         for place, name in enumerate(names):
             jobs = int((code == place).sum())
-            rows.append(
-                [
-                    ("by", kind),
-                    ("class", name),
-                    (
-                        "bound",
-                        f"up to {bounds[place]:,.0f} {of}" if place < len(bounds) else "above",
-                    ),
-                    ("jobs", jobs, ",d"),
-                    ("share", jobs / len(test), _SHARE),
-                ]
-            )
-    note = "The paper's bounds stand in its figure, which can't be read; these are ours."
-    title = "Figure 2. Jobs of WL-II by size and requested time"
-    return StudyTable.of("figure2", title, rows, note)
+            yield [
+                ("by", kind),
+                ("class", name),
+                (
+                    "bound",
+                    f"up to {bounds[place]:,.0f} {of}" if place < len(bounds) else "above",
+                ),
+                ("jobs", jobs, ",d"),
+                ("share", jobs / len(test), _SHARE),
+            ]
 
 
-def _figure_3(found: Tang2010) -> StudyTable:
-    """How R is distributed in both parts."""
+@study_table("figure3", "Figure 3. Accuracy R of requests")
+def _figure_3(found: Tang2010) -> Rows:
     parts = {"WL-I": found.main.history, "WL-II": found.main.test}
     ratios = {
         name: part.actual_runtime / part.requested_time
         for name, part in parts.items()
         if part is not None
     }
-    rows: list[Row] = []
     for name, printed in ACCURACIES.items():
         within = {
             part: float(np.mean((ratio >= printed["low"]) & (ratio < printed["high"])))
             for part, ratio in ratios.items()
         }
         shares: Row = [(part, share, _SHARE) for part, share in within.items()]
-        rows.append([("R", name), *shares, ("paper", printed["paper"] or "")])
-    return StudyTable.of("figure3", "Figure 3. Accuracy R of requests", rows)
+        yield [("R", name), *shares, ("paper", printed["paper"] or "")]
 
 
-def table_3(found: Tang2010) -> StudyTable:
+@study_table("table3", "Table III. Baseline: scheduling on requested times")
+def table_3(found: Tang2010) -> Rows:
     """Give waits under both policies on requested times."""
-    rows: list[Row] = []
     for (order, fraction), printed in PAPER_TABLE_3.items():
         runs = found.runs[case_name(MAIN, Order(order), "requested")]
         single = runs.single
         jittered = [run.mean("wait", fraction) / 60 for run in runs.repeats]
         backfilled = single.started_jobs[2] if fraction == 1 else None
-        rows.append(
-            [
-                ("policy", f"{order}/backfill"),
-                ("jobs", _FRACTIONS[fraction]),
-                ("wait, min", single.mean("wait", fraction) / 60, ".1f"),
-                ("... jittered", float(np.mean(jittered)) if jittered else None, ".1f"),
-                ("paper", printed["wait"], ".1f"),
-                ("uwait", single.mean("unitless_wait", fraction), ".2f"),
-                ("paper", printed["unitless_wait"], ".2f"),
-                ("slowdown", single.mean("slowdown", fraction), ".2f"),
-                ("paper", printed["slowdown"], ".2f"),
-                ("backfilled", backfilled, ",d"),
-                ("paper", printed["backfilled"], ",d"),
-            ]
-        )
-    return StudyTable.of("table3", "Table III. Baseline: scheduling on requested times", rows)
+        yield [
+            ("policy", f"{order}/backfill"),
+            ("jobs", _FRACTIONS[fraction]),
+            ("wait, min", single.mean("wait", fraction) / 60, ".1f"),
+            ("... jittered", float(np.mean(jittered)) if jittered else None, ".1f"),
+            ("paper", printed["wait"], ".1f"),
+            ("uwait", single.mean("unitless_wait", fraction), ".2f"),
+            ("paper", printed["unitless_wait"], ".2f"),
+            ("slowdown", single.mean("slowdown", fraction), ".2f"),
+            ("paper", printed["slowdown"], ".2f"),
+            ("backfilled", backfilled, ",d"),
+            ("paper", printed["backfilled"], ",d"),
+        ]
 
 
 def _blend_tables(found: Tang2010, order: Order, number: str) -> list[StudyTable]:
@@ -251,7 +246,6 @@ def _with_half(gain: Gain) -> str | None:
 def _started_table(
     found: Tang2010, wanted: Sequence[tuple[str, Order, str]], key: str, title: str
 ) -> StudyTable:
-    """Shares of jobs started from the head, out of order, by backfilling."""
     rows: list[Row] = []
     for on, order, treatment in wanted:
         run = _single(found, on, order, treatment)
@@ -269,22 +263,18 @@ def _started_table(
     return StudyTable.of(key, title, rows)
 
 
-def _figure_6(found: Tang2010) -> StudyTable:
-    """Means over fractions of the jobs under the selective methods."""
-    rows: list[Row] = []
+@study_table("figure6", "Figure 6. Selective methods (WFP)")
+def _figure_6(found: Tang2010) -> Rows:
     for fraction in (1.0, 0.99, 0.97, 0.95, 0.9):
         for name, treatment in {"S000": "requested", **{one: one for one in SELECTIVE}}.items():
             run = _single(found, MAIN, Order.WFP, treatment)
-            rows.append(
-                [
-                    ("fraction of jobs", fraction, ".2f"),
-                    ("method", name),
-                    ("wait, min", run.mean("wait", fraction) / 60, ".1f"),
-                    ("uwait", run.mean("unitless_wait", fraction), ".3f"),
-                    ("slowdown", run.mean("slowdown", fraction), ".2f"),
-                ]
-            )
-    return StudyTable.of("figure6", "Figure 6. Selective methods (WFP)", rows)
+            yield [
+                ("fraction of jobs", fraction, ".2f"),
+                ("method", name),
+                ("wait, min", run.mean("wait", fraction) / 60, ".1f"),
+                ("uwait", run.mean("unitless_wait", fraction), ".3f"),
+                ("slowdown", run.mean("slowdown", fraction), ".2f"),
+            ]
 
 
 def _class_table(
@@ -324,9 +314,15 @@ def shown_schemes(found: Tang2010) -> tuple[str, ...]:
     return tuple(name for name in found.schemes if name in ("combined", "selective")) or ("user",)
 
 
-def _corrections(found: Tang2010) -> StudyTable:
+@study_table(
+    "corrections",
+    "What a job that outlives t_sched is planned with (WFP)",
+    "The paper does not say; everywhere else here it is the request (`requested`). Blends and "
+    "the methods of table II are never outlived: they are at least t_act. The selective scheme "
+    "drains on requests, so that no rule changes it.",
+)
+def _corrections(found: Tang2010) -> Rows:
     """Gains of whatever jobs outlive, under each rule for jobs that outlive t_sched."""
-    rows = []
     wanted = [*((found.on_projects, scheme) for scheme in found.schemes), (MAIN, "randomised")]
     for on, treatment in wanted:
         base = _single(found, on, Order.WFP, "requested")
@@ -337,15 +333,7 @@ def _corrections(found: Tang2010) -> StudyTable:
                 for metric in METRICS:
                     gain = _gain(base.mean(metric, fraction), run.mean(metric, fraction))
                     row.append((TITLES[metric] + suffix, gain, _GAIN))
-            rows.append([*row, ("outlived t_sched", run.outlived, _SHARE)])
-    return StudyTable.of(
-        "corrections",
-        "What a job that outlives t_sched is planned with (WFP)",
-        rows,
-        "The paper does not say; everywhere else here it is the request (`requested`). Blends and "
-        "the methods of table II are never outlived: they are at least t_act. The selective scheme "
-        "drains on requests, so that no rule changes it.",
-    )
+            yield [*row, ("outlived t_sched", run.outlived, _SHARE)]
 
 
 def _months(found: Tang2010) -> StudyTable:
