@@ -30,7 +30,7 @@ from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
 from foretime_sidecar.cli.options.replayed_scheduler import FOR_RESEARCH, ReplayedScheduler
 from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
-from foretime_sidecar.cli.options.unknown_users import UnknownUsersChoice
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import WorkloadOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words

@@ -33,7 +33,7 @@ from foretime_sidecar.cli.options.policy_cases import PolicyChoices
 from foretime_sidecar.cli.options.policy_details import SimulatedPolicyDetails
 from foretime_sidecar.cli.options.policy_options import SeveralPoliciesOptions, several
 from foretime_sidecar.cli.options.scoring_options import ScoringOptions
-from foretime_sidecar.cli.options.unknown_users import UnknownUsersChoice
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import AnyMachineOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
