@@ -26,10 +26,11 @@ from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors
-from foretime_sidecar.ordering.start_plan import plan_starts
+from foretime_sidecar.ordering.start_plan import plan_starts, waited_s
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.queue.start_on_requests import start_on_requests
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import HookSettings
 from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
 from foretime_sidecar.store.store import Store
@@ -62,8 +63,9 @@ class StartNow:
     ----------
     hook
         Whom the settings leave alone.
-    head_delay_s
-        How late a head job may be before nobody goes before it on an expected runtime, seconds.
+    order
+        How late a head job may be before nobody goes before it on an expected runtime, and for how
+        long a job waits before it holds a reservation.
     client, store, lock
         As of `OwnSiteFactors`.
 
@@ -78,13 +80,13 @@ class StartNow:
     def __init__(
         self,
         hook: HookSettings,
-        head_delay_s: int,
+        order: QueueOrderSettings,
         client: SchedulerClient,
         store: Store,
         lock: threading.RLock,
     ) -> None:
         self._hook = hook
-        self._head_delay_s = head_delay_s
+        self._order = order
         self._client = client
         self._lock = lock
         self._own = OwnSiteFactors(client, store, lock)
@@ -160,7 +162,13 @@ class StartNow:
             may = self._may_start(job, seen, exclusions, now)
             return self._expected(job, now, expected) if may else None
 
-        plan = plan_starts(look, expected_of, seen.own_priority, lambda name: self._late(name, now))
+        plan = plan_starts(
+            look,
+            expected_of,
+            seen.own_priority,
+            lambda name: self._late(name, now),
+            lambda job: self._is_protected(job, now),
+        )
         self._note_heads(plan.heads, look)
         raised = seen.above_all(plan.starts, list(waiting.values()))
         changes = {
@@ -226,6 +234,10 @@ class StartNow:
             and not exclusions.is_chosen(exclusions.names_of(job))
         )
 
+    def _is_protected(self, job: QueuedJob, now: int) -> bool:
+        after_s = self._order.protect_after_s
+        return after_s > 0 and can_start(job, now) and waited_s(job, now) >= after_s
+
     def _expected(self, job: QueuedJob, now: int, expected: Expected) -> RolePrediction | None:
         """Ask how long a job will run; from time to time anew."""
         name = job.request.job_id
@@ -248,7 +260,7 @@ class StartNow:
     def _late(self, queue: str, now: int) -> float:
         """Say how late the head job of a slurm_partition is, as a share of what it may be."""
         planned = self._promised.get(self._heads.get(queue, ""))
-        return 0.0 if planned is None else (now - planned) / self._head_delay_s
+        return 0.0 if planned is None else (now - planned) / self._order.head_delay_s
 
 
 def _unsuitable(configuration: SchedulerConfiguration) -> str:

@@ -68,6 +68,15 @@ class QueueOrderSettings(Section):
             "is given on expected runtimes."
         ),
     )
+    protect_after_s: int = Field(
+        default=86_400,
+        ge=0,
+        description=(
+            "start-now: jobs that have waited so long since they could first start hold a "
+            "reservation, as the first job that has to wait does, on all that they ask for; 0: "
+            "only that first job."
+        ),
+    )
     orders: Names = Field(
         default=["fcfs", "sjf", "ljf"],
         description="dynp: orders that it switches between; the first is where it begins.",

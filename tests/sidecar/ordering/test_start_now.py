@@ -16,6 +16,7 @@ from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.circuit_breaker import CircuitBreaker
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import BreakerSettings, HookSettings
 from foretime_sidecar.store.store import Store
 from foretime_sim.machines.machine import Machine
@@ -59,7 +60,9 @@ class World:
         """Have the daemon begin, again."""
         client = SlurmCommands(self.noting, overlap_s=0)
         self.client = client
-        self.starts = StartNow(self.hook, HOUR, client, self.store, threading.RLock())
+        self.starts = StartNow(
+            self.hook, QueueOrderSettings(), client, self.store, threading.RLock()
+        )
 
     def submit(self, processors: int, hours: float, expected_h: float | None = None) -> str:
         """Submit a job that runs as long as it asks; give its id."""
