@@ -168,7 +168,7 @@ class StartNow:
             for name in ours.keys() & waiting.keys()
             if name not in raised and seen.own_part(waiting[name])
         }
-        changes |= {name: to for name, to in raised.items() if ours.get(name) != frozenset({to})}
+        changes |= {name: to for name, to in raised.items() if ours.get(name, {}).keys() != {to}}
         self._own.send(changes)
         self._own.forget_gone(ours.keys() - raised.keys(), look.queue.jobs)
         self._raised_last = frozenset(raised)

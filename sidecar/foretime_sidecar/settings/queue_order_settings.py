@@ -33,9 +33,15 @@ class QueueOrderSettings(Section):
         ge=100,
         le=1_000_000_000,
         description=(
-            "SiteFactor of the first job, in units of priority; less where the smallest step "
-            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
-            "better QOS."
+            "How far above the others' own priorities the first job may be put, in units of "
+            "priority. Jobs of a better QOS stay before those of others (PriorityWeightQOS)."
+        ),
+    )
+    head_first: bool = Field(
+        default=False,
+        description=(
+            "Whatever the order, the first job of each partition by the site's own priorities "
+            "stays first, so that it keeps its reservation; the order is that of the others."
         ),
     )
     longest_wait_s: int = Field(
