@@ -24,6 +24,7 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
+from foretime_sidecar.ordering.places_gained import places_gained
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors
 from foretime_sidecar.ordering.start_plan import plan_starts
@@ -66,6 +67,8 @@ class StartNow:
         How late a head job may be before nobody goes before it on an expected runtime, seconds.
     client, store, lock
         As of `OwnSiteFactors`.
+    most_places_gained
+        How many others a job may pass at most; 0: no bound.
 
     Attributes
     ----------
@@ -82,8 +85,10 @@ class StartNow:
         client: SchedulerClient,
         store: Store,
         lock: threading.RLock,
+        most_places_gained: int = 0,
     ) -> None:
         self._hook = hook
+        self._most_places_gained = most_places_gained
         self._head_delay_s = head_delay_s
         self._client = client
         self._lock = lock
@@ -155,9 +160,14 @@ class StartNow:
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
         seen = SeenFactors(self._client.site_factors(), ours)
+        too_far: set[str] = set()
+        if bound := self._most_places_gained:
+            places = places_gained(waiting.values(), seen.own_priority, now)
+            too_far = {name for name, place in places.items() if place > bound}
 
         def expected_of(job: QueuedJob) -> RolePrediction | None:
             may = self._may_start(job, seen, exclusions, now)
+            may = may and job.request.job_id not in too_far
             return self._expected(job, now, expected) if may else None
 
         plan = plan_starts(look, expected_of, seen.own_priority, lambda name: self._late(name, now))
@@ -242,7 +252,7 @@ class StartNow:
             if head.request.job_id not in self._promised:
                 planned = head.start_time
                 if planned is None:
-                    planned = start_on_requests(head, look.queue, look.taken_at)
+                    planned = start_on_requests(head, look.queue, look.taken_at, look.cluster)
                 self._promised[head.request.job_id] = planned
 
     def _late(self, queue: str, now: int) -> float:

@@ -79,8 +79,10 @@ class SlurmStrategy:
         if settings.scheduler.client != "commands":
             return  # the others can't set site factors
         if settings.queue_order.starts_now:
-            head_delay_s = settings.queue_order.head_delay_s
-            self.starts = StartNow(settings.hook, head_delay_s, client, store, lock)
+            order = settings.queue_order
+            self.starts = StartNow(
+                settings.hook, order.head_delay_s, client, store, lock, order.most_places_gained
+            )
         else:
             self.ordering = ordering_of(
                 settings, client, store, lock, runtimes, bounds, unhurried=unhurried

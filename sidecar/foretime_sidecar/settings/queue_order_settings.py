@@ -74,6 +74,22 @@ class QueueOrderSettings(Section):
             "is given on expected runtimes."
         ),
     )
+    estimator: str = Field(
+        default="weighted",
+        description=(
+            "start-now: which estimator says what is expected of a job, in the place of "
+            "learned.estimator. Under weighted nobody gains by jobs that only look short; expected "
+            "shortens waits somewhat more (docs/start_now_attacks.md)."
+        ),
+    )
+    most_places_gained: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "start-now: how many jobs that stand before it by the site's own priorities a job may "
+            "pass; 0: no bound (docs/start_now_attacks.md)."
+        ),
+    )
     orders: Names = Field(
         default=["fcfs", "sjf", "ljf"],
         description="dynp: orders that it switches between; the first is where it begins.",
@@ -138,6 +154,13 @@ class QueueOrderSettings(Section):
         gt=0,
         description="dynp: if it takes longer to find the best order, the present one stays.",
     )
+
+    @field_validator("estimator")
+    @classmethod
+    def _is_estimator(cls, value: str) -> str:
+        from foretime_estimators.estimators.registry import parse_estimator  # brings numpy
+
+        return refused_as_value(value, parse_estimator)
 
     @field_validator("orders")
     @classmethod

@@ -64,17 +64,14 @@ class Trial:
         On one pool.
     learns
         Whether jobs that end are learned; otherwise all are expected to take what they ask for.
-    reservations
-        ``bf_job_part_count_reserve``.
     """
 
-    def __init__(self, workload: Workload, *, learns: bool = True, reservations: int = 0) -> None:
+    def __init__(self, workload: Workload, *, learns: bool = True) -> None:
         self.workload = workload
         self._learns = learns
         begin = int(workload.submit_time[0])
         assert isinstance(workload.machine, Machine)
-        parameters = SlurmParameters(bf_job_part_count_reserve=reservations)
-        site = SlurmSite(workload.machine, parameters=parameters)
+        site = SlurmSite(workload.machine)
         self.engine = Engine(
             workload.machine_processors,
             Policy(backfill=Slurm(site)),

@@ -7,10 +7,10 @@ from itertools import pairwise
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.ordering.wanted_places import Place, heads_of, places_of, wanted_factors
 from foretime_sidecar.queue.site_factors import name_of
 from foretime_sidecar.settings.settings import Settings
-from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.store.store import Store
 from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm

@@ -1,6 +1,6 @@
 """The ways of shortening waits on Slurm beside each other, on whole logs.
 
-``python -m tests.sidecar.ordering.ways_trial COPIES LOG...`` writes docs/start_now_ways.md.
+``python -m tests.sidecar.ordering.ways_trial COPIES JOBS LOG...`` writes docs/start_now_ways.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.scores.repeats import Repeats
-from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.resource_requests import with_machine
 from foretime_sim.workloads.workload import Workload
@@ -32,24 +31,24 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_ways.md"
 _FIRST = 10**7
 _HEAD = """# The ways of shortening waits on Slurm, compared
 
-    python -m tests.sidecar.ordering.ways_trial {copies} LOG...
+    python -m tests.sidecar.ordering.ways_trial {copies} {jobs} LOG...
 
-Slurm 26.05's own rules. The processors of each log are one pool. Each figure is over that of plain Slurm with its
-defaults on the same jobs: the mean of {copies} copies with submissions moved by up to a minute, and its standard
-deviation. All ways go by the estimator `expected`. The daemon looks every {look} s.
+Slurm 26.05's own rules with its defaults. The processors of each log are one pool, and the first
+{jobs} jobs of each are run. Each figure is over that of plain Slurm on the same jobs: the mean of
+{copies} copies with submissions moved by up to a minute, and its standard deviation. All ways go
+by the estimator `expected`. The daemon looks every {look} s.
 
 | way | setting | what changes |
 |---|---|---|
-| start-now | `queue_order.order = "start-now"` | a job is raised for the moment at which it should start |
-| order only | `queue_order.order = "sjf"` | the shortest expected job is first, whoever waits for nodes |
-| order only, head first | the same with `queue_order.head_first` | the job that is first by the site's own priorities stays first |
-| soft limit | `hook.mode = "enforce"` | Slurm plans waiting and running jobs by `TimeMin` |
-| lowered and raised | `hook.mechanism = "rewrite-limit"` | Slurm plans waiting jobs by the lowered limit, and running jobs by the one asked for |
+| start-now | `queue_order.order = "start-now"` | a job is raised as it should start |
+| order only | `queue_order.order = "sjf"` | the shortest expected job is first |
+| order only, head first | and `queue_order.head_first` | the site's own first job stays first |
+| soft limit | `hook.mode = "enforce"` | Slurm plans all jobs by `TimeMin` |
+| lowered and raised | `rewrite-limit` | the limit is lowered until a job starts |
+| one reservation | `bf_job_part_count_reserve=1` | Slurm alone, which plans the first job only |
 
-*One* in the column of reservations is Slurm with `bf_job_part_count_reserve=1`. *All* is Slurm's default.
-
-| log | way | reservations | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
-|---|---|---|---:|---:|---:|---:|---:|
+| log | way | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
+|---|---|---:|---:|---:|---:|---:|
 """
 
 
@@ -58,14 +57,14 @@ class OrderTrial(Trial):
 
     Parameters
     ----------
-    workload, reservations
-        As of `Trial`.
+    workload
+        On one pool.
     head_first
         Whether the first job of the site's own order that has to wait stays before them.
     """
 
-    def __init__(self, workload: Workload, reservations: int = 0, *, head_first: bool) -> None:
-        super().__init__(workload, reservations=reservations)
+    def __init__(self, workload: Workload, *, head_first: bool) -> None:
+        super().__init__(workload)
         self._head_first = head_first
         self._factors: dict[int, int] = {}
 
@@ -85,57 +84,49 @@ class OrderTrial(Trial):
         self._factors = {job: _FIRST - place for place, job in enumerate(in_order)}
 
 
-def planned_shorter(workload: Workload, mechanism: Mechanism, reservations: int = 0) -> Int64Array:
+def planned_shorter(workload: Workload, mechanism: Mechanism) -> Int64Array:
     """Give when jobs start if Slurm plans with what is expected."""
     assert isinstance(workload.machine, Machine)
-    parameters = SlurmParameters(bf_job_part_count_reserve=reservations)
-    site = SlurmSite(workload.machine, parameters=parameters)
-    policy = mechanism_policy(mechanism, Policy(backfill=Slurm(site)))
+    policy = mechanism_policy(mechanism, Policy(backfill=Slurm(SlurmSite(workload.machine))))
     return simulate_with_estimator(workload, policy, parse_estimator("expected")).start_time
 
 
-WAYS: Mapping[str, Callable[[Workload, int], Int64Array]] = {
-    "plain": plain,
-    "start-now": lambda workload, kept: Trial(workload, reservations=kept).run(),
-    "order only": lambda workload, kept: OrderTrial(workload, kept, head_first=False).run(),
-    "order only, head first": lambda workload, kept: OrderTrial(
-        workload, kept, head_first=True
-    ).run(),
-    "soft limit": lambda workload, kept: planned_shorter(
-        workload, Mechanism.SLURM_SOFT_LIMIT, kept
-    ),
-    "lowered and raised": lambda workload, kept: planned_shorter(
-        workload, Mechanism.REWRITE_LIMIT, kept
-    ),
+WAYS: Mapping[str, Callable[[Workload], Int64Array]] = {
+    "start-now": lambda workload: Trial(workload).run(),
+    "order only": lambda workload: OrderTrial(workload, head_first=False).run(),
+    "order only, head first": lambda workload: OrderTrial(workload, head_first=True).run(),
+    "soft limit": lambda workload: planned_shorter(workload, Mechanism.SLURM_SOFT_LIMIT),
+    "lowered and raised": lambda workload: planned_shorter(workload, Mechanism.REWRITE_LIMIT),
+    "one reservation": lambda workload: plain(workload, 1),
 }
 
 
-def rows_of(path: Path, copies: int) -> list[str]:
+def rows_of(path: Path, copies: int, jobs: int) -> list[str]:
     """Give the rows of one log."""
     logged, _ = workload_of_log(read_log(path))
+    logged = logged.take(np.arange(min(jobs, len(logged))))
     repeats = Repeats(count=max(copies, 2), seed=1)
-    found: dict[tuple[str, int], list[Float64Array]] = {}
+    found: dict[str, list[Float64Array]] = {}
     for number in range(copies):
         copy = replace(repeats.varied(logged, number), queues=None, requests=None)
         workload = with_machine(copy, Machine.flat(logged.machine_processors))
         base = figures(workload, plain(workload))
         for name, way in WAYS.items():
-            for kept in (0, 1):
-                start = way(workload, kept)
-                found.setdefault((name, kept), []).append(figures(workload, start) / base)
+            found.setdefault(name, []).append(figures(workload, way(workload)) / base)
+            print(logged.name, name, found[name][-1], flush=True)
     rows = []
-    for (name, kept), ratios in found.items():
+    for name, ratios in found.items():
         means, spread = np.mean(ratios, axis=0), np.std(ratios, axis=0)
         said = [f"{mean:.2f} ± {by:.2f}" for mean, by in zip(means, spread, strict=True)]
-        rows.append(f"| {logged.name} | {name} | {'one' if kept else 'all'} | {' | '.join(said)} |")
+        rows.append(f"| {logged.name} | {name} | {' | '.join(said)} |")
     return rows
 
 
 def main(words: Sequence[str]) -> None:
     """Write the page."""
-    copies = int(words[0])
-    rows = [row for log in words[1:] for row in rows_of(Path(log), copies)]
-    text = _HEAD.format(copies=copies, look=LOOK_S) + "\n".join([*rows, ""])
+    copies, jobs = int(words[0]), int(words[1])
+    rows = [row for log in words[2:] for row in rows_of(Path(log), copies, jobs)]
+    text = _HEAD.format(copies=copies, jobs=jobs, look=LOOK_S) + "\n".join([*rows, ""])
     PAGE.write_text(text, encoding="utf-8")
 
 
