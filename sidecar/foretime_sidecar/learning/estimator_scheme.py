@@ -60,7 +60,8 @@ class LearnedScheme:
     """
 
     def __init__(self, settings: Settings, store: Store, lock: threading.RLock) -> None:
-        name = settings.learned.estimator
+        order = settings.queue_order
+        name = order.estimator if order.starts_now else settings.learned.estimator
         self.estimator = HeldEstimator(name, settings.accuracy.to_model())
         self._settings = settings
         self._lock = lock

@@ -22,9 +22,11 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
-from foretime_sidecar.ordering.queue_order import contenders, qos_tier, site_factors
+from foretime_sidecar.ordering.queue_order import contenders
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
+from foretime_sidecar.ordering.wanted_places import heads_of, places_of, wanted_factors
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.site_factors import name_of
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.order_switches import OrderSwitches
@@ -36,9 +38,11 @@ logger = logging.getLogger("foretime")
 class QueueOrdering:
     """Puts pending jobs in order through their site factors.
 
+    A job of a better QOS stays before those of others. A site factor that somebody else has set
+    counts as any other part of a job's priority, and is put back as it was.
+
     It refuses where that would do nothing or undo another's work: without priority/multifactor,
-    with another site-factor plugin, in a federation, where QOS lie too close together, and as soon
-    as a job has a site factor that somebody else set. Then all of its own are given back, and the
+    with another site-factor plugin, or in a federation. Then all of its own are given back, and the
     log says why; it looks again the next time.
 
     Parameters
@@ -111,11 +115,7 @@ class QueueOrdering:
         if self._settings.order == "none":
             return self.give_back(jobs)
         ours = self._own.all()
-        factors: Mapping[str, int] = {}
-        highest, refused = self._bound(configuration)
-        if not refused:
-            factors = self._client.site_factors()
-            refused = _foreign(factors, ours)
+        refused = why_no_site_factors(configuration)
         if refused:
             if refused != self.refused:
                 logger.error("the queue is not put in order: %s", refused)
@@ -128,20 +128,25 @@ class QueueOrdering:
         else:
             order = self.switched.choose(look, scheduled_time, goes_first)
         # Of a job that Slurm does not weigh yet, nothing shows what factor it has.
+        places = places_of(jobs, self._client.site_factors(), ours)
         known = [
             each
             for each in contenders(jobs, order, scheduled_time, now, goes_first)
-            if each.job_id in factors
+            if each.job_id in places
         ]
         self.going_first = sum(each.goes_first for each in known)
-        in_order = [each.job_id for each in known]
-        changes = site_factors(in_order, factors, highest)
-        self._own.send(changes)
+        qos = self._qos_of(jobs, configuration)
+        in_order = sorted((each.job_id for each in known), key=lambda name: -qos.get(name, 0))
+        if self._settings.head_first:
+            first = heads_of(jobs, places, now)
+            in_order = [*first, *(name for name in in_order if name not in first)]
+        changes = wanted_factors(in_order, places, self._settings.highest_site_factor)
+        self._own.send(changes, {name: places[name].earlier for name in changes})
         self._own.forget_gone(ours, jobs)
         return len(changes)
 
     def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
-        """Take away every site factor of ours; see `OwnSiteFactors.give_back`."""
+        """Put back what jobs had before ours; see `OwnSiteFactors.give_back`."""
         return self._own.give_back(jobs)
 
     def _goes_first(self, now: int) -> Callable[[QueuedJob], bool]:
@@ -161,23 +166,14 @@ class QueueOrdering:
 
         return goes_first
 
-    def _bound(self, configuration: SchedulerConfiguration) -> tuple[int, str]:
-        """Give the highest factor, and why there can be none."""
-        unsuitable = why_no_site_factors(configuration)
-        if unsuitable:
-            return 0, unsuitable
-        highest = self._settings.highest_site_factor
-        tier = None
-        if configuration.qos_weight:  # else there may be no slurmdbd to ask
-            tier = qos_tier(configuration.qos_weight, self._client.qos_priorities())
-        if tier is not None:
-            highest = min(highest, tier - 1)
-        if highest < _LEAST_LEVELS:
-            return 0, (
-                f"one step between QOS is worth {tier} of priority only, and the order must stay "
-                f"below it; raise PriorityWeightQOS, so that it is more than {_LEAST_LEVELS}"
-            )
-        return highest, ""
+    def _qos_of(
+        self, jobs: Sequence[QueuedJob], configuration: SchedulerConfiguration
+    ) -> Mapping[str, int]:
+        """Give the priority of each job's QOS where that counts, by the job's name."""
+        if configuration.qos_weight <= 0:  # there may be no slurmdbd to ask
+            return {}
+        priorities = self._client.qos_priorities()
+        return {name_of(job): priorities.get(job.qos or "", 0) for job in jobs}
 
 
 def ordering_of(
@@ -214,21 +210,3 @@ def ordering_of(
         )
     promises = bounds if chosen.keep_promises else None
     return QueueOrdering(chosen, client, store, lock, switched, promises)
-
-
-_LEAST_LEVELS = 100  # with fewer an order is none
-
-
-def _foreign(factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> str:
-    """Say which jobs have a site factor that is not ours, "" if none has."""
-    foreign = [
-        f"{job_id} ({factor})"
-        for job_id, factor in factors.items()
-        if factor and factor not in ours.get(job_id, frozenset())
-    ]
-    if not foreign:
-        return ""
-    return (
-        f"{len(foreign)} jobs have a site factor that is not Foretime's, such as job {foreign[0]}; "
-        "find out who set it, or clear it: scontrol update JobId=... SiteFactor=0"
-    )

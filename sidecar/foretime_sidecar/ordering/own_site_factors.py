@@ -17,7 +17,8 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.queue.site_factors import pending_names, still_ours
+from foretime_sidecar.queue.site_factors import given_back, pending_names
+from foretime_sidecar.store.site_factors import GivenFactors
 from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
@@ -42,15 +43,22 @@ class OwnSiteFactors:
         self._lock = lock
         self._has_none = False  # for sure; the store may tell of a time before this start
 
-    def all(self) -> dict[str, frozenset[int]]:
-        """Give them by job: the one that it has is among them."""
+    def all(self) -> GivenFactors:
+        """Give them by job: the one that it has is among them. And what was there before each."""
         if self._has_none:
             return {}
         with self._lock:
             return self._store.site_factors()
 
-    def send(self, factors: Mapping[str, int]) -> None:
-        """Set site factors of jobs, in one request; 0 takes ours away.
+    def send(self, factors: Mapping[str, int], earlier: Mapping[str, int] | None = None) -> None:
+        """Set site factors of jobs, in one request; what a job had before ours takes ours away.
+
+        Parameters
+        ----------
+        factors
+            To set, by job.
+        earlier
+            What a job has without ours; 0 where nothing is said.
 
         Raises
         ------
@@ -59,10 +67,11 @@ class OwnSiteFactors:
         """
         if not factors:
             return
-        given = {job_id: factor for job_id, factor in factors.items() if factor}
+        before = earlier or {}
+        given = {name: factor for name, factor in factors.items() if factor != before.get(name, 0)}
         self._has_none = False
         with self._lock:
-            self._store.note_site_factors(given)
+            self._store.note_site_factors(given, before)
         changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]
         try:
             self._client.update(changes)
@@ -84,7 +93,7 @@ class OwnSiteFactors:
                 self._store.forget_site_factors(gone)
 
     def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
-        """Take away every site factor of ours, and give how many jobs still had one.
+        """Put back what jobs had before every site factor of ours; give how many still had one.
 
         Parameters
         ----------
@@ -101,8 +110,8 @@ class OwnSiteFactors:
             self._has_none = True
             return 0
         queue = self._client.queue().jobs if jobs is None else jobs
-        mine = still_ours(ours, self._client.site_factors(), queue)
-        changes = [JobChange(job_id, site_factor=0) for job_id in mine]
+        before = given_back(ours, self._client.site_factors(), queue)
+        changes = [JobChange(job_id, site_factor=factor) for job_id, factor in before.items()]
         if changes:
             logger.warning("the queue's own order is given back: %d jobs", len(changes))
             self._client.update(changes)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from foretime_sim.engine.queue_places import score
 from foretime_sim.policies.order import Order
@@ -180,15 +179,3 @@ def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int
         sequence.append(pairs[number_or_none])
         number_or_none = before[number_or_none]
     return sequence[::-1]
-
-
-def qos_tier(qos_weight: int, priorities: Mapping[str, int]) -> int | None:
-    """Give how much priority the smallest step between two QOS makes; ``None`` if none does.
-
-    Slurm adds ``PriorityWeightQOS`` times a QOS' priority over the highest priority of any.
-    """
-    distinct = sorted({priority for priority in priorities.values() if priority >= 0})
-    if qos_weight <= 0 or len(distinct) < 2:
-        return None
-    step = min(after - before for before, after in pairwise(distinct))
-    return qos_weight * step // distinct[-1]

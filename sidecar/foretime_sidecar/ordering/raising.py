@@ -19,10 +19,10 @@ class SeenFactors:
     factors
         Of the jobs that Slurm weighs, by name; of an array under its own number.
     ours
-        What we gave jobs.
+        What we gave jobs, and what stood there before.
     """
 
-    def __init__(self, factors: Mapping[str, int], ours: Mapping[str, frozenset[int]]) -> None:
+    def __init__(self, factors: Mapping[str, int], ours: Mapping[str, Mapping[int, int]]) -> None:
         self._factors = factors
         self._ours = ours
 
@@ -38,7 +38,7 @@ class SeenFactors:
         factor = self._factors.get(job.request.job_id)
         if factor is None:
             return max(ours)
-        return factor if factor in ours else 0
+        return factor - ours[factor] if factor in ours else 0
 
     def is_weighed(self, job: QueuedJob) -> bool:
         """Whether Slurm works out a job's priority: not if somebody has fixed that."""

@@ -24,6 +24,7 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
+from foretime_sidecar.ordering.places_gained import places_gained
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors
 from foretime_sidecar.ordering.start_plan import plan_starts, waited_s
@@ -65,7 +66,7 @@ class StartNow:
         Whom the settings leave alone.
     order
         How late a head job may be before nobody goes before it on an expected runtime, and for how
-        long a job waits before it holds a reservation.
+        long a job waits before it holds a reservation; how many others a job may pass.
     client, store, lock
         As of `OwnSiteFactors`.
 
@@ -157,9 +158,14 @@ class StartNow:
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
         seen = SeenFactors(self._client.site_factors(), ours)
+        too_far: set[str] = set()
+        if bound := self._order.most_places_gained:
+            places = places_gained(waiting.values(), seen.own_priority, now)
+            too_far = {name for name, place in places.items() if place > bound}
 
         def expected_of(job: QueuedJob) -> RolePrediction | None:
             may = self._may_start(job, seen, exclusions, now)
+            may = may and job.request.job_id not in too_far
             return self._expected(job, now, expected) if may else None
 
         plan = plan_starts(
@@ -176,7 +182,7 @@ class StartNow:
             for name in ours.keys() & waiting.keys()
             if name not in raised and seen.own_part(waiting[name])
         }
-        changes |= {name: to for name, to in raised.items() if ours.get(name) != frozenset({to})}
+        changes |= {name: to for name, to in raised.items() if ours.get(name, {}).keys() != {to}}
         self._own.send(changes)
         self._own.forget_gone(ours.keys() - raised.keys(), look.queue.jobs)
         self._raised_last = frozenset(raised)
@@ -254,7 +260,7 @@ class StartNow:
             if head.request.job_id not in self._promised:
                 planned = head.start_time
                 if planned is None:
-                    planned = start_on_requests(head, look.queue, look.taken_at)
+                    planned = start_on_requests(head, look.queue, look.taken_at, look.cluster)
                 self._promised[head.request.job_id] = planned
 
     def _late(self, queue: str, now: int) -> float:

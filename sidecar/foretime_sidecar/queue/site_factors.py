@@ -1,4 +1,4 @@
-"""Which jobs of a queue still have a site factor that the daemon gave them."""
+"""Which jobs of a queue still have a site factor of the daemon's, and what they had before."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ def pending_names(jobs: Sequence[QueuedJob]) -> set[str]:
     return {name_of(job) for job in pending} | {job.request.job_id for job in pending}
 
 
-def still_ours(
-    ours: Mapping[str, frozenset[int]], factors: Mapping[str, int], jobs: Sequence[QueuedJob]
-) -> list[str]:
-    """Name the pending jobs whose site factor is ours.
+def given_back(
+    ours: Mapping[str, Mapping[int, int]], factors: Mapping[str, int], jobs: Sequence[QueuedJob]
+) -> dict[str, int]:
+    """Give the pending jobs whose site factor is ours, and what each had before.
 
     Parameters
     ----------
     ours
-        What we gave them.
+        What we gave them, and what stood there before.
     factors
         What they have. One that Slurm does not weigh now (held since, say) has what we last gave.
     jobs
         The queue.
     """
-    return [
-        name
+    return {
+        name: earlier_of(ours[name], factors.get(name))
         for name in sorted(ours.keys() & pending_names(jobs))
         if name not in factors or factors[name] in ours[name]
-    ]
+    }
+
+
+def earlier_of(given: Mapping[int, int], factor: int | None) -> int:
+    """Give what stood there before a factor of ours; where it does not show, before the highest."""
+    return given[max(given) if factor is None else factor]

@@ -14,7 +14,7 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import StateError
 
 from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerClient
-from foretime_sidecar.queue.site_factors import pending_names, still_ours
+from foretime_sidecar.queue.site_factors import given_back, pending_names
 from foretime_sidecar.safety.heartbeat import heartbeat_path, promised_pause_s, silent_for_s
 from foretime_sidecar.safety.limit_repairs import Repair, changes_of, lowered_limits, undone
 from foretime_sidecar.safety.refinements import refined_in
@@ -99,16 +99,15 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
 def _site_factors(
     settings: Settings, client: SchedulerClient, jobs: Sequence[QueuedJob]
 ) -> list[JobChange]:
-    """Give the changes that take away site factors of the daemon's from pending jobs."""
+    """Give the changes that put back what pending jobs had before the daemon's site factors."""
     try:
         ours = site_factors_in(Path(settings.store.path))
     except StateError:
         return []
     if ours.keys().isdisjoint(pending_names(jobs)):
         return []
-    return [
-        JobChange(name, site_factor=0) for name in still_ours(ours, client.site_factors(), jobs)
-    ]
+    before = given_back(ours, client.site_factors(), jobs)
+    return [JobChange(name, site_factor=factor) for name, factor in before.items()]
 
 
 def _withdraw(path: Path) -> bool:

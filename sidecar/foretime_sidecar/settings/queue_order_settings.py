@@ -33,9 +33,15 @@ class QueueOrderSettings(Section):
         ge=100,
         le=1_000_000_000,
         description=(
-            "SiteFactor of the first job, in units of priority; less where the smallest step "
-            "between two QOS is worth less (PriorityWeightQOS), so that no job passes one of a "
-            "better QOS."
+            "How far above the others' own priorities the first job may be put, in units of "
+            "priority. Jobs of a better QOS stay before those of others (PriorityWeightQOS)."
+        ),
+    )
+    head_first: bool = Field(
+        default=False,
+        description=(
+            "Whatever the order, the first job of each partition by the site's own priorities "
+            "stays first, so that it keeps its reservation; the order is that of the others."
         ),
     )
     longest_wait_s: int = Field(
@@ -75,6 +81,22 @@ class QueueOrderSettings(Section):
             "start-now: jobs that have waited so long since they could first start hold a "
             "reservation, as the first job that has to wait does, on all that they ask for; 0: "
             "only that first job."
+        ),
+    )
+    estimator: str = Field(
+        default="weighted",
+        description=(
+            "start-now: which estimator says what is expected of a job, in the place of "
+            "learned.estimator. Under weighted nobody gains by jobs that only look short; expected "
+            "shortens waits somewhat more (docs/start_now_attacks.md)."
+        ),
+    )
+    most_places_gained: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "start-now: how many jobs that stand before it by the site's own priorities a job may "
+            "pass; 0: no bound (docs/start_now_attacks.md)."
         ),
     )
     orders: Names = Field(
@@ -141,6 +163,13 @@ class QueueOrderSettings(Section):
         gt=0,
         description="dynp: if it takes longer to find the best order, the present one stays.",
     )
+
+    @field_validator("estimator")
+    @classmethod
+    def _is_estimator(cls, value: str) -> str:
+        from foretime_estimators.estimators.registry import parse_estimator  # brings numpy
+
+        return refused_as_value(value, parse_estimator)
 
     @field_validator("orders")
     @classmethod

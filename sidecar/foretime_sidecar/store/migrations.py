@@ -293,3 +293,9 @@ def start_bounds(database: Database) -> None:
     )
     database.execute("CREATE INDEX start_bounds_by_time ON start_bounds (noted_at)")
     database.execute("CREATE INDEX start_bounds_by_user ON start_bounds (user)")
+
+
+@migrations(name="0016-earlier-site-factors")
+def earlier_site_factors(database: Database) -> None:
+    """Keep what a job's site factor was before ours, so that it is given back as it was."""
+    database.execute("ALTER TABLE site_factors ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0")

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from foretime_estimators.jobs.errors import StateError
 
 from foretime_sidecar.store.reading import read_only
 
-SELECT = "SELECT job_id, site_factor FROM site_factors"
+SELECT = "SELECT job_id, site_factor, earlier FROM site_factors"
+GivenFactors: TypeAlias = dict[str, Mapping[int, int]]
+"""By job: the factors that we gave it, and for each what stood there before ours."""
 
 
-def by_job(rows: Iterable[tuple[str, int]]) -> dict[str, frozenset[int]]:
+def given_factors(rows: Iterable[tuple[Any, ...]]) -> GivenFactors:
     """Give the site factors of each job: the one that it has is among them."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for job_id, factor in rows:
-        found[str(job_id)].add(int(factor))
-    return {job_id: frozenset(factors) for job_id, factors in found.items()}
+    found: dict[str, dict[int, int]] = {}
+    for job_id, factor, earlier in rows:
+        found.setdefault(str(job_id), {})[int(factor)] = int(earlier)
+    return dict(found)
 
 
-def site_factors_in(path: Path) -> dict[str, frozenset[int]]:
-    """Give them by job, as `by_job`.
+def site_factors_in(path: Path) -> GivenFactors:
+    """Give them by job, as `given_factors`.
 
     Raises
     ------
@@ -32,6 +34,6 @@ def site_factors_in(path: Path) -> dict[str, frozenset[int]]:
     """
     try:
         with read_only(path, timeout_s=1) as connection:
-            return by_job(connection.execute(SELECT))
+            return given_factors(connection.execute(SELECT))
     except (sqlite3.Error, OSError, ValueError) as error:
         raise StateError(f"{path}: can't read which site factors were set: {error}") from error

@@ -23,7 +23,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.store.forgotten_users import ForgottenUsers
 from foretime_sidecar.store.migrations import migrations
 from foretime_sidecar.store.reading import read_only
-from foretime_sidecar.store.site_factors import SELECT, by_job
+from foretime_sidecar.store.site_factors import SELECT, GivenFactors, given_factors
 
 Durability = Literal["full", "normal"]
 
@@ -357,15 +357,21 @@ class Store:
 
     # -- site factors ----------------------------------------------------------------------------
 
-    def site_factors(self) -> dict[str, frozenset[int]]:
+    def site_factors(self) -> GivenFactors:
         """Give the site factors that are ours by job: the one that it has is among them."""
-        return by_job((job_id, factor) for job_id, factor in self.rows(SELECT))
+        return given_factors(self.rows(SELECT))
 
-    def note_site_factors(self, factors: Mapping[str, int]) -> None:
-        """Write down site factors that are about to be set."""
+    def note_site_factors(
+        self, factors: Mapping[str, int], earlier: Mapping[str, int] | None = None
+    ) -> None:
+        """Write down site factors that are about to be set, and what stood there before ours."""
+        before = earlier or {}
+        rows = [(job_id, factor, before.get(job_id, 0)) for job_id, factor in factors.items()]
         with self._clear_errors("write down site factors"), self._database.atomic():
             self._database.conn.executemany(
-                "INSERT INTO site_factors VALUES (?, ?) ON CONFLICT DO NOTHING", factors.items()
+                "INSERT INTO site_factors (job_id, site_factor, earlier) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET earlier = excluded.earlier",
+                rows,
             )
 
     def settle_site_factors(self, factors: Mapping[str, int]) -> None:

@@ -67,6 +67,7 @@ class ExpectedRuntime:
     """
 
     oracle = False
+    _name = "expected_runtime"
 
     def __init__(self, settings: ExpectedRuntimeSettings | None = None) -> None:
         self.settings = settings if settings is not None else ExpectedRuntimeSettings()
@@ -102,12 +103,16 @@ class ExpectedRuntime:
         share = 1.0
         if job.ending is not Ending.TIMED_OUT:
             share = min(1.0, max(job.actual_runtime, self.settings.shortest_s) / asked)
-        self._sums.add(job.request, (share, 1.0 / share), job.end_time)
+        self._sums.add(job.request, self._figures(share), job.end_time)
+
+    def _figures(self, share: float) -> tuple[float, float]:
+        """Give what is summed up of a job."""
+        return share, 1.0 / share
 
     def state(self) -> dict[str, Any]:
         """Everything learned, as JSON can hold it."""
         return {
-            "expected_runtime": 1,
+            self._name: 1,
             "settings": asdict(self.settings),
             "kinds": self._sums.state(),
         }
@@ -120,7 +125,7 @@ class ExpectedRuntime:
         StateError
             If another estimator saved it, or it was learned under other settings.
         """
-        if state.get("expected_runtime") != 1:
+        if state.get(self._name) != 1:
             raise StateError(
                 "expected runtime: the state given was saved by another estimator: learn the"
                 " history anew"

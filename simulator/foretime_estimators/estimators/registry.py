@@ -27,6 +27,7 @@ from foretime_estimators.estimators.requested import Requested
 from foretime_estimators.estimators.scaled_request import RandomisedRequest, ScaledRequest
 from foretime_estimators.estimators.similar_jobs_estimator import SimilarJobsEstimator
 from foretime_estimators.estimators.similar_jobs_settings import RoleRule, SimilarJobsSettings
+from foretime_estimators.estimators.weighted_runtime import WeightedRuntime
 from foretime_estimators.jobs.errors import InputError
 
 
@@ -171,6 +172,13 @@ ESTIMATORS: tuple[EstimatorName, ...] = (
         "mean share of their requests that similar jobs took; a time for each role",
         False,
         lambda _: ExpectedRuntime(),
+    ),
+    EstimatorName(
+        "weighted",
+        None,
+        "expected, but for the order a job counts by how long it ran, so that decoys bring nothing",
+        False,
+        lambda _: WeightedRuntime(),
     ),
     EstimatorName(
         "ranked",

@@ -154,9 +154,7 @@ def _split_time(source: LogSource, workload: Workload) -> int:
 
 
 @lru_cache(maxsize=2)
-def _varied(
-    log: UsedLog, factor: float, seed: int
-) -> tuple[Workload, Workload | None, ScoredSpan]:
+def _varied(log: UsedLog, factor: float, seed: int) -> tuple[Workload, Workload | None, ScoredSpan]:
     """Give the jobs of a cell, their history, and which of them are scored."""
     read = _read(log)
     workload, span = read.workload, read.span

@@ -14,7 +14,7 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.daemon.sidecar import Sidecar
-from foretime_sidecar.ordering.queue_order import Contender, contenders, qos_tier, site_factors
+from foretime_sidecar.ordering.queue_order import Contender, contenders, site_factors
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import parse_settings
 from foretime_sidecar.store.store import Store
@@ -207,22 +207,6 @@ def _room(names: Sequence[str], current: dict[str, int], highest: int, kept: int
     return True
 
 
-@pytest.mark.parametrize(
-    ("weight", "priorities", "tier"),
-    [
-        (10_000, {"normal": 0, "high": 100}, 10_000),
-        (10_000, {"low": 10, "normal": 20, "high": 100}, 1000),
-        (10_000, {"normal": 7, "other": 7}, None),
-        (0, {"normal": 0, "high": 100}, None),
-        (10_000, {}, None),
-    ],
-)
-def test_what_a_step_between_qos_is_worth(
-    weight: int, priorities: dict[str, int], tier: int | None
-) -> None:
-    assert qos_tier(weight, priorities) == tier
-
-
 # -- on the mock Slurm -----------------------------------------------------------------------------
 
 
@@ -352,7 +336,6 @@ def test_jobs_that_are_gone_are_forgotten(world: Noting, start: Start) -> None:
         ({"PriorityType": "priority/basic"}, "PriorityType is priority/basic"),
         ({"PrioritySiteFactorPlugin": "site_factor/ours"}, "= site_factor/ours sets the site"),
         ({"Federation": "fed1"}, "in the federation fed1"),
-        ({"PriorityWeightQOS": "100"}, "worth 100 of priority only"),
     ],
 )
 def test_it_refuses_and_gives_back(
@@ -377,25 +360,42 @@ def test_it_refuses_and_gives_back(
     assert any(factors_of(world).values())
 
 
-def test_a_foreign_site_factor_is_left_alone(
-    world: Noting, start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    sidecar = start()
+def test_what_somebody_else_has_set_counts_and_is_put_back(world: Noting, start: Start) -> None:
+    """Before the first look, between two, and over a crash."""
+    SlurmCommands(world.slurm.run).update([JobChange("4", site_factor=-300)])
+    sidecar = start(highest_site_factor=1000)
     sidecar.look(NOW)
-    SlurmCommands(world.slurm.run).update([JobChange("2", site_factor=77)])
-    with caplog.at_level(logging.ERROR, "foretime"):
-        sidecar.look(NOW + 60)
-    assert "1 jobs have a site factor that is not Foretime's, such as job 2 (77)" in caplog.text
-    factors = factors_of(world)
-    assert factors.pop("2") == 77
-    assert set(factors.values()) == {0}
+    assert in_order(world) == ["3", "5", "4", "2", "50"]
+    SlurmCommands(world.slurm.run).update([JobChange("2", site_factor=70_000)])
+    sidecar.look(NOW + 60)
+    assert _by_priority(world) == ["3", "5", "4", "2", "50"]
+    assert factors_of(world)["2"] > 70_000
+    sidecar.store.close()
+    start("none").look(NOW + 120)
+    assert factors_of(world) == {"2": 70_000, "3": 0, "4": -300, "5": 0, "50": 0}
 
 
-def test_the_order_stays_below_one_step_between_qos(world: Noting, start: Start) -> None:
+def test_whatever_the_order_a_better_qos_stays_first(world: Noting, start: Start) -> None:
     world.config = {"PriorityWeightQOS": "500"}
+    world.qos = {"2": "high", "50": "high"}
     start().look(NOW)
-    factors = factors_of(world)
-    assert 0 < min(factors.values()) < max(factors.values()) < 500
+    assert in_order(world) == ["2", "50", "3", "5", "4"]
+
+
+def test_the_sites_own_first_job_stays_first_if_so_set(world: Noting, start: Start) -> None:
+    sidecar = start(head_first=True)
+    sidecar.look(NOW)
+    assert in_order(world) == ["2", "3", "5", "4", "50"], "submitted first"
+    SlurmCommands(world.slurm.run).update([JobChange("50", site_factor=90_000)])
+    sidecar.look(NOW + 60)
+    assert _by_priority(world) == ["50", "3", "5", "4", "2"]
+
+
+def _by_priority(world: Noting) -> list[str]:
+    """Give what waits, highest priority first."""
+    waits = [j for j in SlurmCommands(world).queue().jobs if j.state is QueueState.PENDING]
+    waits.sort(key=lambda job: -job.priority)
+    return list(dict.fromkeys(job.request.array_id or job.request.job_id for job in waits))
 
 
 def test_without_the_right_to_it_the_look_fails(world: Noting, start: Start) -> None:

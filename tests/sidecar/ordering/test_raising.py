@@ -25,7 +25,7 @@ def test_jobs_are_raised_above_all_in_their_order() -> None:
 
 def test_who_is_above_already_keeps_its_factor() -> None:
     jobs = [_job("1", 500), _job("2", 1522)]
-    seen = SeenFactors({"1": 0, "2": 1502}, {"2": frozenset({1502})})
+    seen = SeenFactors({"1": 0, "2": 1502}, {"2": {1502: 0}})
     assert seen.own_priority(jobs[1]) == 20
     assert seen.above_all([jobs[1]], jobs) == {"2": 1502}
     higher = [_job("1", 9000), jobs[1]]
@@ -59,5 +59,5 @@ def test_what_somebody_else_set_is_not_ours() -> None:
         ({"1": 0}, 0, True),
         ({}, 50, False),
     ):
-        seen = SeenFactors(factors, {"1": frozenset({40, 50})})
+        seen = SeenFactors(factors, {"1": {40: 0, 50: 0}})
         assert (seen.own_part(job), seen.is_free(job)) == (own, free), factors

@@ -36,7 +36,8 @@ PROCESSORS = 4
 class World:
     """A mock Slurm whose head job waits for two hours, and what starts jobs there."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_places_gained: int = 0) -> None:
+        self.order = QueueOrderSettings(most_places_gained=most_places_gained)
         machine = Machine.flat(PROCESSORS)
         self.slurm = MockSlurm(
             SlurmSetup(PROCESSORS, machine=machine),
@@ -60,9 +61,7 @@ class World:
         """Have the daemon begin, again."""
         client = SlurmCommands(self.noting, overlap_s=0)
         self.client = client
-        self.starts = StartNow(
-            self.hook, QueueOrderSettings(), client, self.store, threading.RLock()
-        )
+        self.starts = StartNow(self.hook, self.order, client, self.store, threading.RLock())
 
     def submit(self, processors: int, hours: float, expected_h: float | None = None) -> str:
         """Submit a job that runs as long as it asks; give its id."""
@@ -339,3 +338,14 @@ def test_the_later_a_head_job_is_the_more_it_is_protected(
     world.pass_time(1)
     assert "1" in world.running()
     assert world.look() == raised
+
+
+def test_a_job_passes_no_more_others_than_the_settings_allow() -> None:
+    """Two wait before it by the site's own priorities: the head job, and one that is as long."""
+    for bound, raised in ((0, 1), (1, 0), (2, 1)):
+        world = World(most_places_gained=bound)
+        world.submit(1, 5, expected_h=4)
+        world.submit(1, 5, expected_h=1)
+        world.pass_time(1)
+        assert world.look() == raised, bound
+        world.store.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
+from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
 from foretime_sidecar.queue.start_on_requests import start_on_requests
 from foretime_sidecar.safety.starvation_guard import StarvationGuard
 
@@ -34,6 +35,19 @@ def test_a_start_is_planned_on_whole_limits() -> None:
     )  # two are free; at 0 four (the overdue job's), at 300 six, at 500 ten
     for processors, start in ((2, 0), (4, 0), (5, 300), (6, 300), (7, 500), (10, 500), (11, 0)):
         assert start_on_requests(waiting("h", processors), queue, NOW) == NOW + start
+
+
+def test_of_a_partition_its_own_nodes_count() -> None:
+    """Four of its six CPUs are held until 500; outside all are free."""
+    nodes = tuple(ClusterNode(f"n{number}", 2) for number in range(10))
+    fat = ClusterPartition("fat", frozenset({"n0", "n1", "n2"}))
+    both = ClusterPartition("main", frozenset(node.name for node in nodes))
+    has = (HeldNode("n0", 2), HeldNode("n1", 2), HeldNode("n5", 2))
+    queue = Queue(20, (replace(running(6, 500), has_nodes=has),))
+    job = waiting("h", 4)
+    for name, start in (("main", 0), ("fat", 500), ("fat,main", 0), ("other", 0)):
+        asked = replace(job, request=replace(job.request, queue=name))
+        assert start_on_requests(asked, queue, NOW, Cluster(nodes, (fat, both))) == NOW + start
 
 
 def test_it_steps_in_after_the_bound_and_until_the_start() -> None:

@@ -245,7 +245,7 @@ def test_site_factors_of_a_silent_daemon_are_taken_away(tmp_path: Path) -> None:
     )
     beat(cluster.alive)
     store = Store(tmp_path / "store")
-    store.note_site_factors({"2": 1001, "3": 1002, "9": 5})
+    store.note_site_factors({"2": 1001, "3": 1002, "4": 1003, "9": 5}, {"4": -20})
     store.close()
     cluster.slurm.run(["scontrol"], "update JobId=2 SiteFactor=1001\nupdate JobId=3 SiteFactor=7\n")
     assert cluster.watch(60).site_factors == 0, "the daemon may still live"

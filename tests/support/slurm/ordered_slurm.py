@@ -17,6 +17,7 @@ class Noting:
         self.slurm = slurm
         self.sent: list[str] = []
         self.config: dict[str, str] = {}
+        self.qos: dict[str, str] = {}  # of jobs, by the name of a job or its array
         self.dies_at_update = False
         self.refuses = False
 
@@ -28,6 +29,11 @@ class Noting:
                 raise SchedulerError("scontrol failed: Access/permission denied")
             self.sent += stdin.splitlines()[:-1]
         reply = self.slurm.run(argv, stdin)
+        if argv[0] == "squeue" and self.qos and isinstance(reply, dict):
+            for job in reply["jobs"]:
+                array = job["array_job_id"]
+                name = f"{array['number'] if isinstance(array, dict) else array or job['job_id']}"
+                job["qos"] = self.qos.get(name, "normal")
         if list(argv) == ["scontrol", "show", "config"]:
             for name, value in self.config.items():
                 reply = f"{reply}{name} = {value}\n"

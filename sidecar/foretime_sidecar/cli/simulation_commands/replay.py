@@ -169,8 +169,8 @@ def _said_of_run(
     said: dict[str, str] = {}
     if mechanism.queue_order is not None:
         said |= {"queue order": mechanism.queue_order, "looks": mechanism.look_interval}
-    if task.starts_now:
-        return said | {"estimator": task.learned.estimator, "learn": learning.learn.value}
+    if task.queue_order is not None and task.starts_now:
+        return said | {"estimator": task.queue_order.estimator, "learn": learning.learn.value}
     said["scheme"] = task.scheme
     if task.scheme == "learned":
         said["estimator"] = task.learned.estimator
