@@ -99,10 +99,10 @@ def plan_starts(
     for row, job in enumerate(waiting):
         if (time := times[id(job)]) is not None:
             share = max(late[name] for name in partitions.of(job))
-            order[row] = max(round(_key(time, job, look.taken_at)), 1)
+            order[row] = max(round(start_key(time, job, look.taken_at)), 1)
             fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
-    started = first_pass(_as_asked(taken.snapshot, RoleTimes(order, fits, None), column), _PASS)
+    started = first_pass(as_asked(taken.snapshot, RoleTimes(order, fits, None), column), _PASS)
     heads = _heads(waiting, started, column, partitions, look.taken_at)
     highest = max((partitions.tier_of(job) for job in heads.values()), default=0)
     starts: dict[int, float] = {}
@@ -110,11 +110,11 @@ def plan_starts(
         time = times[id(job)]
         if how in (0, StartedBy.HEAD) or time is None or partitions.tier_of(job) < highest:
             continue  # Slurm starts by itself who is the first
-        starts[id(job)] = _key(time, job, look.taken_at)
+        starts[id(job)] = start_key(time, job, look.taken_at)
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 
-def _as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snapshot:
+def as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snapshot:
     """Give a snapshot whose running jobs take what they asked for, and waiting ones these times."""
     running = snapshot.running
     # One that has passed its limit ends soon, but it has not yet.
@@ -131,7 +131,7 @@ def _as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Sna
     )
 
 
-def _key(time: RolePrediction, job: QueuedJob, now: int) -> float:
+def start_key(time: RolePrediction, job: QueuedJob, now: int) -> float:
     """Give by what candidates are put in order, the smallest first."""
     since = max(job.eligible_time or 0, job.request.submit_time)
     return time.queue / (1 + max(now - since, 0) / AGEING_S)
