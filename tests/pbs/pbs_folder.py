@@ -19,7 +19,7 @@ from tests.support.processes.own_namespaces import OwnNamespaces
 
 HOST = "pbs01"
 FORETIME_UID, FIRST_USER_UID = 64050, 64051
-USERS = ("alice", "bob", "carol", "manager")
+USERS = ("alice", "bob", "carol", "manager", "dave", "erin")
 PBS_HOME = Path("/var/spool/pbs")
 CONF = {
     "PBS_EXEC": str(PREFIX),

@@ -207,6 +207,7 @@ class Sidecar:
             self.lock,
             lambda: self.learner.runtimes,
             self.noted_bounds,
+            site,
             unhurried=unhurried,
         )
         self.limits = LimitsReading(settings, client)

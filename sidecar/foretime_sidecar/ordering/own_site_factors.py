@@ -50,6 +50,21 @@ class OwnSiteFactors:
         with self._lock:
             return self._store.site_factors()
 
+    def take_over(self, factors: Mapping[str, int]) -> GivenFactors:
+        """Note that every factor of some jobs is ours, as of one that ran and waits again."""
+        ours = self.all()
+        strange = {
+            job_id: factor
+            for job_id, factor in factors.items()
+            if factor and factor not in ours.get(job_id, ())
+        }
+        if not strange:
+            return ours
+        self._has_none = False
+        with self._lock:
+            self._store.note_site_factors(strange, {})
+        return self.all()
+
     def send(self, factors: Mapping[str, int], earlier: Mapping[str, int] | None = None) -> None:
         """Set site factors of jobs, in one request; what a job had before ours takes ours away.
 

@@ -67,5 +67,10 @@ class SeenFactors:
             own, base = self.own_part(job), self.own_priority(job)
             if not own or base + own <= top:
                 own = min(top + _ABOVE + len(starts) - place - base, _HIGHEST)
-            wanted[job.task_ids[0] if job.tasks > 1 else job.request.job_id] = own
+            wanted[raised_name(job)] = own
         return wanted
+
+
+def raised_name(job: QueuedJob) -> str:
+    """Give the name under which a job is raised: of an array its first task's."""
+    return job.task_ids[0] if job.tasks > 1 else job.request.job_id

@@ -1,7 +1,7 @@
-"""Starts jobs now that should: raises each to the top of Slurm's queue until the next look.
+"""Starts jobs now that should: raises each to the top of the queue until the next look.
 
-No time of a job is touched, so limits, deadlines, reservations and kills stay Slurm's own. A raised
-job is only the first that Slurm looks at: Slurm starts it if it fits. One that has not started by
+No time of a job is touched, so limits, deadlines, reservations and kills stay the scheduler's own.
+A raised job is only the first that it looks at: it starts if it fits. One that has not started by
 the next look, and should no more, has what it had before.
 """
 
@@ -23,11 +23,12 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
-from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
+from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors
 from foretime_sidecar.ordering.places_gained import places_gained
 from foretime_sidecar.ordering.queue_order import can_start
-from foretime_sidecar.ordering.raising import SeenFactors
-from foretime_sidecar.ordering.start_plan import plan_starts, waited_s
+from foretime_sidecar.ordering.raising import SeenFactors, raised_name
+from foretime_sidecar.ordering.start_plan import waited_s
+from foretime_sidecar.ordering.start_way import SlurmStarts, StartWay
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.queue.start_on_requests import start_on_requests
@@ -48,12 +49,13 @@ Expected = Callable[[JobRequest, int], RolePrediction | None]
 
 
 class StartNow:
-    """Raises jobs that should start now through their site factors.
+    """Raises jobs that should start now through their site factors; on PBS through their ranks.
 
-    It refuses where a site factor does nothing, or can do harm: without priority/multifactor, with
+    It refuses where that does nothing, or can do harm. On Slurm: without priority/multifactor, with
     another site-factor plugin, in a federation, with ``enable_user_top`` (``scontrol top`` makes a
     site factor a nice value for good), with PriorityFlags=INCR_ONLY (what was raised could not be
-    lowered), with preemption (a raised job could end others), or while somebody disabled Foretime
+    lowered), with preemption (a raised job could end others). On PBS: see
+    `foretime_sidecar.ordering.pbs_starts.why_no_ranks`. On both: while somebody disabled Foretime
     or the circuit breaker is open. Then all that it raised is given back, and the log says why.
 
     Left alone are jobs whose site factor somebody else has set, and those that Slurm does not
@@ -69,6 +71,8 @@ class StartNow:
         long a job waits before it holds a reservation; how many others a job may pass.
     client, store, lock
         As of `OwnSiteFactors`.
+    way
+        The scheduler's; ``None``: Slurm's.
 
     Attributes
     ----------
@@ -85,7 +89,9 @@ class StartNow:
         client: SchedulerClient,
         store: Store,
         lock: threading.RLock,
+        way: StartWay | None = None,
     ) -> None:
+        self._way = way or SlurmStarts()
         self._hook = hook
         self._order = order
         self._client = client
@@ -132,9 +138,7 @@ class StartNow:
         StateError
             If the store can't be read or written.
         """
-        why_not = why_not or _unsuitable(configuration)
-        if not why_not and look.cluster is None:
-            why_not = f"which nodes there are is not known: {look.nodes_unread}"
+        why_not = why_not or self._way.why_not(look, configuration)
         if why_not:
             if why_not != self.refused:
                 logger.error("no job is started by Foretime: %s", why_not)
@@ -157,7 +161,10 @@ class StartNow:
         if not waiting:
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
-        seen = SeenFactors(self._client.site_factors(), ours)
+        factors = self._client.site_factors()
+        if self._way.owns_all:
+            ours = self._own.take_over(factors)
+        seen = SeenFactors(factors, ours)
         too_far: set[str] = set()
         if bound := self._order.most_places_gained:
             places = places_gained(waiting.values(), seen.own_priority, now)
@@ -168,23 +175,23 @@ class StartNow:
             may = may and job.request.job_id not in too_far
             return self._expected(job, now, expected) if may else None
 
-        plan = plan_starts(
+        plan, wanted = self._way.plan(
             look,
             expected_of,
-            seen.own_priority,
+            seen,
             lambda name: self._late(name, now),
             lambda job: self._is_protected(job, now),
         )
         self._note_heads(plan.heads, look)
-        raised = seen.above_all(plan.starts, list(waiting.values()))
         changes = {
             name: 0
             for name in ours.keys() & waiting.keys()
-            if name not in raised and seen.own_part(waiting[name])
+            if name not in wanted and seen.own_part(waiting[name])
         }
-        changes |= {name: to for name, to in raised.items() if ours.get(name, {}).keys() != {to}}
+        changes |= {name: to for name, to in wanted.items() if ours.get(name, {}).keys() != {to}}
         self._own.send(changes)
-        self._own.forget_gone(ours.keys() - raised.keys(), look.queue.jobs)
+        self._own.forget_gone(ours.keys() - wanted.keys(), look.queue.jobs)
+        raised = [raised_name(job) for job in plan.starts]
         self._raised_last = frozenset(raised)
         if raised:
             logger.info("raised to start at once: %s", ", ".join(raised))
@@ -267,19 +274,3 @@ class StartNow:
         """Say how late the head job of a slurm_partition is, as a share of what it may be."""
         planned = self._promised.get(self._heads.get(queue, ""))
         return 0.0 if planned is None else (now - planned) / self._order.head_delay_s
-
-
-def _unsuitable(configuration: SchedulerConfiguration) -> str:
-    """Say why no job can be started safely under a configuration; "" if it can."""
-    if why_not := why_no_site_factors(configuration):
-        return why_not
-    if "INCR_ONLY" in configuration.priority_flags:
-        return "PriorityFlags has INCR_ONLY, so that a job once raised could not be lowered again"
-    if "enable_user_top" in configuration.parameters:
-        return (
-            "SchedulerParameters has enable_user_top, and scontrol top makes what a job was raised "
-            "by its own for good"
-        )
-    if configuration.preempt_type not in ("", "preempt/none"):
-        return f"PreemptType is {configuration.preempt_type}: a job that is raised may end others"
-    return ""

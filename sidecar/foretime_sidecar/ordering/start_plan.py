@@ -101,13 +101,13 @@ def plan_starts(
     for row, job in enumerate(waiting):
         if (time := times[id(job)]) is not None:
             share = max(late[name] for name in partitions.of(job))
-            order[row] = max(round(_key(time, job, look.taken_at)), 1)
+            order[row] = max(round(start_key(time, job, look.taken_at)), 1)
             fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
     in_order = _in_order(waiting, column, partitions)
 
     def started_with(reservations: int) -> Int8Array:
-        snapshot = _as_asked(taken.snapshot, RoleTimes(order, fits, None), column)
+        snapshot = as_asked(taken.snapshot, RoleTimes(order, fits, None), column)
         return first_pass(snapshot, _pass_with(reservations))
 
     started = started_with(1)
@@ -133,7 +133,7 @@ def plan_starts(
         time = times[id(job)]
         if how in (0, StartedBy.HEAD) or time is None or partitions.tier_of(job) < highest:
             continue  # Slurm starts by itself who is the first
-        starts[id(job)] = _key(time, job, look.taken_at)
+        starts[id(job)] = start_key(time, job, look.taken_at)
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 
@@ -147,7 +147,7 @@ def _pass_with(reservations: int) -> Policy:
     )
 
 
-def _as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snapshot:
+def as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snapshot:
     """Give a snapshot whose running jobs take what they asked for, and waiting ones these times."""
     running = snapshot.running
     # One that has passed its limit ends soon, but it has not yet.
@@ -169,7 +169,7 @@ def waited_s(job: QueuedJob, now: int) -> int:
     return max(now - max(job.eligible_time or 0, job.request.submit_time), 0)
 
 
-def _key(time: RolePrediction, job: QueuedJob, now: int) -> float:
+def start_key(time: RolePrediction, job: QueuedJob, now: int) -> float:
     """Give by what candidates are put in order, the smallest first."""
     return time.queue / (1 + waited_s(job, now) / AGEING_S)
 

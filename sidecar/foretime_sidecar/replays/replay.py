@@ -30,18 +30,21 @@ from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.pbs.mock_pbs import MockPbs
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonBackfill
 from foretime_sim.policies.site_machine import site_of
 from foretime_sim.scores.comparison import PairedRun
 from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
+from foretime_sim.sites.pbs.formula import RANK
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_reliability import Reliability, reliability
+from foretime_sidecar.ordering.pbs_starts import why_no_ranks
 from foretime_sidecar.replays.replay_looks import OrderingLooks
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySchedule, ordering_of
 from foretime_sidecar.replays.replay_schedulers import (
@@ -242,8 +245,10 @@ class Replay:
     def _check_queue_order(self) -> None:
         if self.queue_order is None:
             return
-        if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
-            raise InputError("queue_order: PBS has no site factors: replay it on Slurm")
+        if self.mechanism is Mechanism.PBS_SOFT_WALLTIME and not self.starts_now:
+            raise InputError(
+                "queue_order: PBS has no site factors: replay it on Slurm, or take start-now"
+            )
         if self.scheme not in (*TABLE_SCHEMES, "requested"):
             raise InputError(
                 f"queue_order: scheme {self.scheme} knows the true runtimes, and has no sidecar; "
@@ -324,12 +329,14 @@ class Replay:
         )
 
     def _by_site_factors(self) -> Policy:
-        """Give the policy whose queue follows site factors."""
+        """Give the policy whose queue follows site factors, on PBS ranks."""
         site = site_of(self.policy)
         if site is None:
+            if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
+                raise InputError("queue_order: on PBS it goes by PBS's own rules: give --site")
             return self.policy.in_order(Order.PRIORITY)
         if isinstance(site, PbsSite):
-            raise InputError("queue_order: PBS has no site factors: leave it out")
+            return replace(self.policy, backfill=Pbs(_ranked(site)))
         if not site.priority.multifactor:
             raise InputError("queue_order: priority/basic has no site factors: give multifactor")
         return self.policy
@@ -343,7 +350,7 @@ class Replay:
         if self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
             scheduler = mocked_pbs(
                 workload,
-                self.policy,
+                self._by_site_factors() if self.queue_order is not None else self.policy,
                 begin,
                 folder,
                 table=table,
@@ -365,7 +372,10 @@ class Replay:
         store = Store(settings.store.path, settings.store.durability)
         try:
             forecasts = self.forecast_interval_s is not None
-            site = self._known_site(scheduler) if forecasts else None
+            wants_site = forecasts or (self.starts_now and isinstance(scheduler.mock, MockPbs))
+            site = self._known_site(scheduler) if wants_site else None
+            if site is not None:
+                site.refresh()
             sidecar = Sidecar(
                 settings,
                 scheduler.client,
@@ -530,6 +540,15 @@ class Replay:
         scheduler.submit(job)
         if self.progress is not None and job % scheduler.progress_step == 0:
             self.progress(job)
+
+
+def _ranked(site: PbsSite) -> PbsSite:
+    """Give a site once ``foretime install pbs`` has prepared it for jobs that are raised."""
+    formula = site.server.job_sort_formula
+    prepared = replace(site, server=replace(site.server, job_sort_formula=formula or RANK))
+    if why_not := why_no_ranks(prepared):
+        raise InputError(f"queue_order: {why_not}")
+    return prepared
 
 
 def _clock_and_begin(workload: Workload) -> tuple[int, int]:

@@ -40,12 +40,16 @@ def strategy_of(
     lock: threading.RLock,
     runtimes: Callable[[], RuntimeHistories | None],
     bounds: NotedBounds | None,
+    site: KeptSite | None,
     *,
     unhurried: bool,
 ) -> SchedulerStrategy:
-    """Give what the daemon does for the settings' scheduler; parameters as of `SlurmStrategy`."""
+    """Give what the daemon does for the settings' scheduler.
+
+    Parameters as of `SlurmStrategy`; ``site``: as of `PbsStrategy`.
+    """
     if settings.scheduler.kind == "pbs":
-        return PbsStrategy(client, store, lock)
+        return PbsStrategy(settings, client, store, lock, site)
     return SlurmStrategy(settings, client, store, lock, runtimes, bounds, unhurried=unhurried)
 
 

@@ -1,4 +1,4 @@
-"""PBS: it never ends a job at its soft_walltime, and keeps its order."""
+"""PBS: it never ends a job at its soft_walltime, and raises a job by a resource."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from foretime_sidecar.clients.pbs.job_changes import (
 )
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.ordering.pbs_starts import PbsStarts
+from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.safety.soft_walltimes import SoftWalltimes
-from foretime_sidecar.settings.settings import SchedulerSettings
+from foretime_sidecar.settings.settings import SchedulerSettings, Settings
+from foretime_sidecar.site_import.kept_site import KeptSite
 from foretime_sidecar.site_import.site_sources import LiveSite, live_pbs
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import Mode
@@ -35,16 +38,33 @@ class PbsStrategy:
 
     Parameters
     ----------
-    client, store, lock
+    settings, client, store, lock
         The sidecar's.
+    site
+        How this PBS schedules, as it is read; ``None`` if nothing reads it.
+
+    Attributes
+    ----------
+    starts
+        What starts jobs now; ``None`` if the settings do not say so.
     """
 
     correction = Correction.PBS
     users_set_time_min = False
     ordering = None
-    starts = None
 
-    def __init__(self, client: SchedulerClient, store: Store, lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: SchedulerClient,
+        store: Store,
+        lock: threading.RLock,
+        site: KeptSite | None,
+    ) -> None:
+        self.starts: StartNow | None = None
+        if settings.queue_order.starts_now:
+            order, way = settings.queue_order, PbsStarts(site)
+            self.starts = StartNow(settings.hook, order, client, store, lock, way)
         self._store = store
         self._lock = lock
         self._soft_walltimes = SoftWalltimes(client)
@@ -92,10 +112,12 @@ class PbsStrategy:
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
     ) -> None:
-        """Do nothing: PBS has no site factors."""
+        """Do nothing: what is raised, `starts` raises."""
 
     def give_back(self) -> None:
-        """Do nothing: the queue stands in PBS's own order."""
+        """Take away every rank of ours."""
+        if self.starts is not None:
+            self.starts.give_back()
 
 
 def pbs_client(scheduler: SchedulerSettings, request_time: RequestTime) -> PbsCommands:

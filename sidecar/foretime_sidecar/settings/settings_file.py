@@ -95,13 +95,15 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"{scheduler.longest_poll_interval_s}: it must not be less than "
             f"scheduler.poll_interval_s = {scheduler.poll_interval_s}"
         )
+    order = settings.queue_order
     by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
-    if settings.queue_order.order != "none" and not by_commands:
+    may = by_commands or (scheduler.kind == "pbs" and order.starts_now)
+    if order.order != "none" and not may:
         line = _line_of(text, ("queue_order", "order"))
         raise InputError(
-            f"{where}:{line}: queue_order.order = {settings.queue_order.order!r}: site factors are "
+            f"{where}:{line}: queue_order.order = {order.order!r}: site factors are "
             'read and set by Slurm\'s commands alone: set scheduler.kind = "slurm" and '
-            'scheduler.client = "commands"'
+            'scheduler.client = "commands"; on PBS there is "start-now" alone'
         )
     _check_hook(settings, text, where)
     lapses = 2 * (table.publish_interval_s + scheduler.longest_poll_interval_s)

@@ -23,7 +23,7 @@ KINDS = get_args(SchedulerSettings.model_fields["kind"].annotation)
 def strategy(scheduler: Any, **of_scheduler: str) -> SchedulerStrategy:
     settings = Settings(scheduler=SchedulerSettings.model_validate(of_scheduler))
     store, lock = Store(":memory:"), threading.RLock()
-    return strategy_of(settings, scheduler, store, lock, lambda: None, None, unhurried=False)
+    return strategy_of(settings, scheduler, store, lock, lambda: None, None, None, unhurried=False)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sim.mocks.plugin_files import plugin_file
 
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
@@ -15,7 +17,7 @@ from foretime_sidecar.cli.options.site_settings import site_settings
 from foretime_sidecar.cli.reports.install_plan import plan_json, plan_lines
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
-from foretime_sidecar.install import pbs_install, slurm_install, slurm_uninstall
+from foretime_sidecar.install import pbs_install, pbs_ranks, slurm_install, slurm_uninstall
 from foretime_sidecar.install.pbs_scheduler import Outcome, PbsScheduler, pbs_home
 from foretime_sidecar.settings.settings import Settings
 
@@ -70,16 +72,20 @@ def install_pbs(
 ) -> None:
     """Register the hook in a PBS server, or bring it up to date; all of it or nothing.
 
-    Then soft_walltime comes into the line resources: of the scheduler's sched_config. Run it as
-    root on the server's host.
+    Then soft_walltime comes into the line resources: of the scheduler's sched_config. With
+    queue_order.order = "start-now" the resource ft_rank is made, and job_sort_formula becomes it if
+    there is none. Run it as root on the server's host.
 
     Example: [bold]foretime install pbs --yes[/bold]
     """
     chosen = site_settings(settings)
     scheduler = PbsScheduler(pbs_home())
+    server, starts_now = _pbs_server(chosen, commands_dir), chosen.queue_order.starts_now
     if yes:
-        outcome = pbs_install.install(_pbs_server(chosen, commands_dir), chosen)
+        outcome = pbs_install.install(server, chosen)
         scheduler.install(outcome)
+        if starts_now:
+            pbs_ranks.install_ranks(server, outcome)
         _say(outcome, as_json)
         return
     config_name = "foretime_hook.CF"
@@ -87,7 +93,9 @@ def install_pbs(
     directives = pbs_install.install_directives(
         str(plugin_file("pbs/foretime_hook.py")), config_name, pbs_install.registration()
     )
+    ranks = pbs_ranks.rank_directives(server) if starts_now else []
     lines = [f"qmgr -c '{directive}'" for directive in directives] + scheduler.commands()
+    lines += [f"qmgr -c '{directive}'" for directive in ranks]
     if as_json:
         shown = {"files": {config_name: config}, "commands": lines}
         typer.echo(json.dumps(shown, indent=2))
@@ -107,18 +115,22 @@ def uninstall_pbs(
     """Take the hook out of a PBS server, and soft_walltime from its jobs.
 
     Those that run lose it, too, as far as PBS lets them: not the subjobs of an array. sched_config
-    gets back what it had. Run it as root on the server's host.
+    gets back what it had, and job_sort_formula goes if it is ft_rank. Run it as root on the
+    server's host.
 
     Example: [bold]foretime uninstall pbs --yes[/bold]
     """
     chosen = site_settings(settings)
-    scheduler = PbsScheduler(pbs_home())
+    scheduler, server = PbsScheduler(pbs_home()), _pbs_server(chosen, commands_dir)
     if yes:
-        outcome = pbs_install.uninstall(_pbs_server(chosen, commands_dir))
+        outcome = pbs_install.uninstall(server)
         scheduler.uninstall(outcome)
+        pbs_ranks.uninstall_ranks(server, outcome)
         _say(outcome, as_json)
         return
-    lines = pbs_install.uninstall_lines() + scheduler.uninstall_commands()
+    lines = [*pbs_install.uninstall_lines(), *scheduler.uninstall_commands()]
+    with contextlib.suppress(SchedulerError):  # also shown where there is no PBS
+        lines += pbs_ranks.uninstall_lines(server)
     if as_json:
         typer.echo(json.dumps({"commands": lines}, indent=2))
         return

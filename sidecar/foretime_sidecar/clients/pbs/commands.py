@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from foretime_estimators.jobs.errors import SchedulerError
+from foretime_sim.sites.pbs.formula import RANK
 
 from foretime_sidecar.clients.child_process import Advice, ChildProcesses
 from foretime_sidecar.clients.client import (
@@ -19,6 +20,7 @@ from foretime_sidecar.clients.client import (
     FinishedRecord,
     JobChange,
     Queue,
+    QueueState,
     Reservation,
     SchedulerClient,
     SchedulerConfiguration,
@@ -35,6 +37,7 @@ from foretime_sidecar.clients.pbs.json import (
     parse_vnodes,
 )
 from foretime_sidecar.clients.pbs.logs import AccountingTail, DecisionTail
+from foretime_sidecar.clients.pbs.start_rank import CYCLE_DIRECTIVE
 from foretime_sidecar.clients.request_time import RequestTime
 
 logger = logging.getLogger("foretime")
@@ -66,7 +69,7 @@ class PbsProcesses:
         # The commands turn epoch seconds into local time: this way it is always UTC.
         environment = {**os.environ, "TZ": "UTC0", "LC_ALL": "C"}
         # A change that was refused would be refused again.
-        return self._children.output(argv, environment, once=argv[0] == "qalter")
+        return self._children.output(argv, environment, once=argv[0] in ("qalter", "qmgr"))
 
 
 class PbsCommands(SchedulerClient):
@@ -208,6 +211,8 @@ class PbsCommands(SchedulerClient):
         left to lower it with the walltime, nor to set it again. For a walltime of 0 it is unset:
         pbs_sched divides by soft_walltime. `queue` gives 0 s as 1 s, so for 1 s it is unset, too,
         and so it is of a job without a walltime.
+
+        A site factor is a job's rank (`RANK`). Once one was given, pbs_sched looks at the queue.
         """
         walltimes: dict[str, int] = {}
         if any(change.time_min == 0 and change.time_limit is None for change in changes):
@@ -217,10 +222,10 @@ class PbsCommands(SchedulerClient):
         asked: dict[str, dict[str, str]] = {}
         refused = []
         for change in changes:
-            if change.site_factor is not None:
-                refused.append(f"{change.job_id}: PBS has no site factor")
             limit, soft = change.time_limit, change.time_min
             resources = {} if limit is None else {"walltime": str(limit)}
+            if change.site_factor is not None:
+                resources[RANK] = str(change.site_factor)
             if soft == 0:
                 whole = walltimes.get(change.job_id) if limit is None else limit
                 if whole is None:
@@ -233,5 +238,20 @@ class PbsCommands(SchedulerClient):
             if resources:
                 asked.setdefault(change.job_id, {}).update(resources)
         refused += self._change(asked)
+        if any(change.site_factor for change in changes):
+            self._start_cycle()
         if refused:
             raise SchedulerError("; ".join(refused))
+
+    def _start_cycle(self) -> None:
+        """Have pbs_sched look at the queue now, unless somebody has switched scheduling off."""
+        if self.configuration().parameters.get("scheduling", "").lower() == "true":
+            self._run(["qmgr", "-c", CYCLE_DIRECTIVE])
+
+    def site_factors(self) -> Mapping[str, int]:
+        """Read the rank of every pending job."""
+        return {
+            job.request.job_id: job.priority
+            for job in self.queue().jobs
+            if job.state is QueueState.PENDING
+        }

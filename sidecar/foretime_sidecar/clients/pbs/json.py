@@ -23,6 +23,7 @@ from foretime_sim.logs.pbs_records import (
     project_of,
     requested_processors,
 )
+from foretime_sim.sites.pbs.formula import RANK
 
 from foretime_sidecar.clients.array_indices import count_indices
 from foretime_sidecar.clients.client import (
@@ -38,6 +39,7 @@ from foretime_sidecar.clients.cluster import AskedChunks
 from foretime_sidecar.clients.pbs.finished_record import finished_record
 from foretime_sidecar.clients.pbs.json_text import read_json
 from foretime_sidecar.clients.pbs.select import held_vnodes, parse_select
+from foretime_sidecar.clients.pbs.start_rank import rank_of
 
 logger = logging.getLogger("foretime")
 
@@ -224,6 +226,7 @@ def _queued(job_id: str, job: Json, now: int | None) -> QueuedJob | None:
         opted_out=str(_resource(job, "FORETIME", "Variable_List")).lower() == "off",
         reason=_text(job, "comment") or "" if pending else "",
         reservation=_text(job, "queue") if is_reservation_queue(_text(job, "queue")) else None,
+        priority=rank_of(_resource(job, RANK)),
         chunks=_chunks(job),
         has_nodes=() if pending else held_vnodes(_text(job, "exec_vnode") or "", job_id),
     )

@@ -16,6 +16,7 @@ from typing import Any
 from foretime_estimators.jobs.errors import StateError
 from foretime_sim.logs.pbs_accounting import FILE_NAME
 from foretime_sim.mocks.plugin_files import plugin_file
+from foretime_sim.sites.pbs.formula import RANK
 
 from foretime_sidecar.clients.pbs.server import (
     CONFIGURATION,
@@ -25,8 +26,10 @@ from foretime_sidecar.clients.pbs.server import (
     PbsServer,
     RememberedServer,
 )
+from foretime_sidecar.clients.pbs.start_rank import RESOURCE_DIRECTIVE
 from foretime_sidecar.install.doctor.checkup import Check, Finding, ok, problem, warning
 from foretime_sidecar.install.pbs_install import HIGHEST_ORDER, registration
+from foretime_sidecar.install.pbs_ranks import formula_of, has_resource
 from foretime_sidecar.install.pbs_scheduler import PbsScheduler, pbs_home
 from foretime_sidecar.settings.settings import Settings
 
@@ -59,6 +62,11 @@ def pbs_checks(
         ("other hooks", lambda: other_hooks(server)),
         ("default soft_walltime", lambda: defaults(server)),
         ("job classes", lambda: job_classes(PbsScheduler(pbs_home()))),
+        *(
+            [("jobs started at once", lambda: starts(server))]
+            if settings.queue_order.starts_now
+            else []
+        ),
         ("primetime", lambda: primetime(pbs_home())),
         ("accounting logs", lambda: accounting(settings.scheduler.pbs_accounting_dir)),
         ("dedicated time", lambda: dedicated_time(settings.scheduler.pbs_dedicated_time_file)),
@@ -279,6 +287,21 @@ def job_classes(scheduler: PbsScheduler) -> Finding:
         if line is not None
         else "add one with all resources that count, soft_walltime too",
     )
+
+
+def starts(server: PbsServer) -> Finding:
+    """Look whether PBS sorts jobs by the rank that raises them."""
+    formula = formula_of(server)
+    if formula is None:
+        return problem(f"job_sort_formula is not {RANK}: no job is started at once", _INSTALL)
+    if formula != RANK:
+        return problem(
+            f"job_sort_formula is the site's own ({formula}): no job is started at once",
+            'set queue_order.order = "none"',
+        )
+    if not has_resource(server):
+        return problem(f"there is no resource {RANK}", f"qmgr -c '{RESOURCE_DIRECTIVE}'")
+    return ok(f"job_sort_formula is {RANK}")
 
 
 def primetime(home: Path | None) -> Finding:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,6 +40,7 @@ from foretime_sim.mocks.pbs.replies import PbsReplies
 from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.role_times import JobTimesUpdate
+from foretime_sim.sites.pbs.formula import RANK
 from foretime_sim.sites.pbs.site import PbsSite
 
 MANAGER = "root"
@@ -48,9 +50,8 @@ _FIRST_JOB_ID = 1
 _JOB_NAME = re.compile(r"(\d{1,10})(\[\d{1,10}\])?(?:\.pbs)?", re.ASCII)
 _ARRAY_NUMBERS = 10_000_000  # arrays are numbered from here, above all other jobs
 _EVENT_ERROR = 0x0001
-_NOT_YOURS = (
-    "Cannot set attribute, read only or insufficient permission  Resource_List.soft_walltime"
-)
+_BY_PRIORITY = "job_priority"  # in the engine ranks stand there: jobs have no priority of their own
+_NOT_YOURS = "Cannot set attribute, read only or insufficient permission  Resource_List."
 
 
 class PbsServerHook(Protocol):
@@ -88,6 +89,8 @@ class MockPbs(MockScheduler[PbsJob]):
     ----------
     hosts
         Of its site, where there are several.
+    has_ranks
+        Whether its site's job_sort_formula is the rank that Foretime raises jobs by.
 
     Examples
     --------
@@ -108,6 +111,12 @@ class MockPbs(MockScheduler[PbsJob]):
         start_time: int = 0,
         on_end: Callable[[PbsJob], None] | None = None,
     ) -> None:
+        backfill = policy.backfill
+        self.has_ranks = isinstance(backfill, Pbs) and (
+            backfill.site.server.job_sort_formula == RANK
+        )
+        if self.has_ranks and isinstance(backfill, Pbs):
+            policy = replace(policy, backfill=Pbs(_sorted_by(backfill.site, _BY_PRIORITY)))
         super().__init__(setup.processors, policy, start_time, setup.reservations, setup.machine)
         self._tell_end = on_end
         self._setup = setup
@@ -140,7 +149,7 @@ class MockPbs(MockScheduler[PbsJob]):
         site = self._engine.pbs_site()
         if site is None:
             raise InputError(f"the policy {self._engine.policy} is no site's PBS: give Pbs(site)")
-        return site
+        return _sorted_by(site, RANK) if self.has_ranks else site
 
     # The clock ------------------------------------------------------------------------------
 
@@ -223,7 +232,7 @@ class MockPbs(MockScheduler[PbsJob]):
                 f"processors of {self._setup.processors}"
             )
         if "soft_walltime" in submission.resources:
-            raise SchedulerError(f"qsub: {_NOT_YOURS}")
+            raise SchedulerError(f"qsub: {_NOT_YOURS}soft_walltime")
         resources: dict[str, int | str] = {
             "select": f"1:ncpus={submission.processors}",
             **submission.resources,
@@ -326,26 +335,31 @@ class MockPbs(MockScheduler[PbsJob]):
     def alter(
         self, name: str, resources: Mapping[str, int | None], requestor: str = MANAGER
     ) -> None:
-        """Change a job's walltime or soft_walltime, as ``qalter -l`` does.
+        """Change a job's walltime, soft_walltime or rank, as ``qalter -l`` does.
 
         Values are seconds. ``None`` takes one away; a default walltime then comes back.
 
         Raises
         ------
         SchedulerError
-            If PBS refuses: only managers set soft_walltime, and raise the walltime of a running
-            job; a soft_walltime may not exceed the walltime, nor stand beside ``min_walltime``.
+            If PBS refuses: only managers set soft_walltime and ranks, and raise the walltime of a
+            running job; a soft_walltime may not exceed the walltime, nor stand beside
+            ``min_walltime``.
         """
         index = self.index_of(name)
         job = self._jobs[index]
         if job.phase is Phase.ENDED:
             raise SchedulerError(f"qalter: Job has finished {job.name}")
         for resource in resources:
-            if resource not in ("walltime", "soft_walltime"):
+            known = ("walltime", "soft_walltime", *([RANK] if self.has_ranks else []))
+            if resource not in known:
                 raise SchedulerError(f"qalter: Unknown resource {resource} {job.name}")
+        if RANK in resources and job.phase is Phase.RUNNING:
+            why = f"Cannot modify attribute while job running  Resource_List.{RANK}"
+            raise SchedulerError(f"qalter: {why} {job.name}")
         if requestor != MANAGER:
-            if "soft_walltime" in resources:
-                raise SchedulerError(f"qalter: {_NOT_YOURS} {job.name}")
+            for managed in resources.keys() & {"soft_walltime", RANK}:
+                raise SchedulerError(f"qalter: {_NOT_YOURS}{managed} {job.name}")
             if job.phase is Phase.RUNNING and (resources.get("walltime") or 0) > job.walltime:
                 raise SchedulerError(f"qalter: Unauthorized Request  {job.name}")
         merged = {**job.resources, **resources}
@@ -378,7 +392,14 @@ class MockPbs(MockScheduler[PbsJob]):
             requested_time=job.limit,
             scheduled_time=job.planned,
             time_limit=job.kill_limit,
+            priority=int(job.resources.get(RANK, 0)),
         )
+
+    def planned_start(self, index: int) -> int | None:
+        """Say when a top job of its site's PBS is planned to start; ``None`` of other jobs."""
+        if not isinstance(self._engine.policy.backfill, Pbs):
+            return None
+        return self._engine.planned_start(index)
 
     # What the sidecar's client runs ---------------------------------------------------------
 
@@ -472,6 +493,10 @@ class MockPbs(MockScheduler[PbsJob]):
     def _flush(self) -> None:
         self._accounting.flush()
         self._server_log.flush()
+
+
+def _sorted_by(site: PbsSite, formula: str) -> PbsSite:
+    return replace(site, server=replace(site.server, job_sort_formula=formula))
 
 
 def _check_survived(name: str, resources: Mapping[str, Any]) -> None:

@@ -61,6 +61,9 @@ class ServedPbs(Protocol):
     def attributes(self, index: int) -> dict[str, Any]:
         """Give a job's attributes."""
 
+    def planned_start(self, index: int) -> int | None:
+        """Say when a top job is planned to start."""
+
     def alter(self, name: str, resources: Mapping[str, int | None]) -> None:
         """Change a job as qalter does."""
 
@@ -96,6 +99,8 @@ class PbsReplies:
             case ["qalter", "-l", resources, *names]:
                 self._alter(resources, names)
                 return ""
+            case ["qmgr", "-c", "set server scheduling = True"]:
+                return ""  # the engine looks at its queue after each change anyway
             case _:
                 raise SchedulerError(f"the mock PBS does not know: {' '.join(argv)}")
 
@@ -190,6 +195,8 @@ class PbsReplies:
             }
         if (estimated := job.estimated_soft_walltime(self._pbs.now)) is not None:
             shown["estimated"] = {"soft_walltime": format_pbs_duration(estimated)}
+        if job.phase is Phase.WAITING and (start := self._pbs.planned_start(index)) is not None:
+            shown["estimated"] = {"start_time": _ctime(start)}
         if job.phase is Phase.RUNNING:
             shown["exec_vnode"] = f"({self._pbs.vnode}:ncpus={job.submission.processors})"
         for name, value in of_hosts.items():

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import InputError
 
+RANK = "ft_rank"
+"""The resource by which Foretime raises a job where it is all of ``job_sort_formula``: jobs that
+have none are equal, so that PBS orders them as it does without a formula."""
+
 _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "+",
     ast.Sub: "-",
