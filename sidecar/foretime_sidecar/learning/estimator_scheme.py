@@ -39,7 +39,7 @@ def learned_scheme_of(
 
     Who starts jobs at once goes by it under any scheme.
     """
-    wanted = settings.accuracy.scheme == "learned" or settings.queue_order.starts_now
+    wanted = settings.accuracy.scheme == "learned" or settings.starts_jobs
     return LearnedScheme(settings, store, lock) if wanted else None
 
 

@@ -78,7 +78,7 @@ class SlurmStrategy:
         self.starts: StartNow | None = None
         if settings.scheduler.client != "commands":
             return  # the others can't set site factors
-        if settings.queue_order.starts_now:
+        if settings.starts_jobs:
             head_delay_s = settings.queue_order.head_delay_s
             self.starts = StartNow(settings.hook, head_delay_s, client, store, lock)
         else:

@@ -96,7 +96,8 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"scheduler.poll_interval_s = {scheduler.poll_interval_s}"
         )
     by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
-    if settings.queue_order.order != "none" and not by_commands:
+    said = "order" in settings.queue_order.model_fields_set
+    if said and settings.queue_order.order != "none" and not by_commands:
         line = _line_of(text, ("queue_order", "order"))
         raise InputError(
             f"{where}:{line}: queue_order.order = {settings.queue_order.order!r}: site factors are "

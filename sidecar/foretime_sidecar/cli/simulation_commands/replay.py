@@ -39,7 +39,6 @@ from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.replays.report import WIDTH, render
-from foretime_sidecar.settings.queue_order_settings import START_NOW
 from foretime_sidecar.wording.durations import parse_duration
 
 
@@ -125,14 +124,14 @@ def _task(
     """Give what is run, as far as the options say it without the log."""
     mechanism.verify(policy)
     accuracy = learning.accuracy()
+    queue_order = mechanism.kept_order(learning.settings, policy, plans_short=learning.plans_short)
+    starts_now = queue_order is not None and queue_order.starts_now
     return Replay(
         policy=policy,
         scheme=accuracy.scheme,
         mechanism=mechanism.chosen(policy),
         accuracy=accuracy,
-        learned=learning.learned(
-            "learned" if mechanism.queue_order == START_NOW else accuracy.scheme
-        ),
+        learned=learning.learned("learned" if starts_now else accuracy.scheme),
         learn=learning.learn is Learn.CONTINUOUSLY,
         publish_interval_s=parse_duration(mechanism.publish_interval, "--publish-interval"),
         lua_version=mechanism.lua,
@@ -140,7 +139,7 @@ def _task(
         reservations=()
         if details.reservations is None
         else read_reservations(details.reservations),
-        queue_order=mechanism.kept_order(learning.settings),
+        queue_order=queue_order,
         look_interval_s=parse_duration(mechanism.look_interval, "--look-interval", zero=True),
     )
 
@@ -167,8 +166,8 @@ def _said_of_run(
 ) -> dict[str, str]:
     """Say by which other options it was run, for the report."""
     said: dict[str, str] = {}
-    if mechanism.queue_order is not None:
-        said |= {"queue order": mechanism.queue_order, "looks": mechanism.look_interval}
+    if task.queue_order is not None:
+        said |= {"queue order": task.queue_order.order, "looks": mechanism.look_interval}
     if task.starts_now:
         return said | {"estimator": task.learned.estimator, "learn": learning.learn.value}
     said["scheme"] = task.scheme
