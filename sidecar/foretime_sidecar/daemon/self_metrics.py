@@ -228,8 +228,6 @@ class SelfMetrics(Collector):
         yield from (in_use, accuracy, under)
 
     def _of_the_order(self) -> Iterator[Metric]:
-        if self._sidecar.settings.queue_order.order == "none":
-            return
         starts = self._sidecar.scheduler.starts
         if starts is not None:
             yield CounterMetricFamily(
@@ -240,6 +238,7 @@ class SelfMetrics(Collector):
                 "Of these, jobs that had not started by the next look.",
                 value=starts.missed,
             )
+        if not self._sidecar.settings.queue_order.keeps_order:
             return
         yield GaugeMetricFamily(
             "foretime_queue_order_going_first",

@@ -174,7 +174,7 @@ def _conf_changes(conf: SlurmConf, before: dict[Path, str]) -> list[FileChange]:
 
 
 def _plan_soft_limit(site: SlurmSite, conf: SlurmConf, before: dict[Path, str], plan: Plan) -> None:
-    if site.settings.hook.mechanism != "slurm-soft-limit":
+    if site.settings.starts_now or site.settings.hook.mechanism != "slurm-soft-limit":
         return
     if not site.has_soft_limit:
         plan.notes.append(

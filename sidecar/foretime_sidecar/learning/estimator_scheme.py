@@ -39,7 +39,7 @@ def learned_scheme_of(
 
     Who starts jobs at once goes by it under any scheme.
     """
-    wanted = settings.accuracy.scheme == "learned" or settings.queue_order.starts_now
+    wanted = settings.accuracy.scheme == "learned" or settings.starts_jobs
     return LearnedScheme(settings, store, lock) if wanted else None
 
 
@@ -61,7 +61,7 @@ class LearnedScheme:
 
     def __init__(self, settings: Settings, store: Store, lock: threading.RLock) -> None:
         order = settings.queue_order
-        name = order.estimator if order.starts_now else settings.learned.estimator
+        name = order.estimator if settings.starts_jobs else settings.learned.estimator
         self.estimator = HeldEstimator(name, settings.accuracy.to_model())
         self._settings = settings
         self._lock = lock

@@ -301,6 +301,8 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     mode = Mode(settings.hook.mode)
     if mode is not Mode.ENFORCE or settings.hook.mechanism == "pbs-soft-walltime":
         return mode, ""
+    if settings.starts_now:
+        return Mode.OBSERVE, ""  # jobs are raised, and none is planned short
     if configuration.federation:
         return Mode.OBSERVE, (
             f"the cluster is in the federation {configuration.federation}, where jobs may start on "

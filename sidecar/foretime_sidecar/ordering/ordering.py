@@ -112,7 +112,7 @@ class QueueOrdering:
             If the store can't be read or written.
         """
         jobs, now = look.queue.jobs, look.taken_at
-        if self._settings.order == "none":
+        if not self._settings.keeps_order:
             return self.give_back(jobs)
         ours = self._own.all()
         refused = why_no_site_factors(configuration)

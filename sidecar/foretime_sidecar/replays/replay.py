@@ -282,9 +282,9 @@ class Replay:
                 valid_for_s=30 * 86_400 if self.learn else _OUTLASTS_ANY_LOG_S,
             ),
             forecast=self._forecast_settings(),
-            queue_order=self.queue_order or QueueOrderSettings(),
+            queue_order=self.queue_order or QueueOrderSettings(order="none"),
             hook=HookSettings(
-                mode="enforce" if adjusts else "observe",
+                mode="enforce" if adjusts or self.starts_now else "observe",
                 mechanism=self.mechanism.value,
                 # The mock has no deadlines, and its guard is the engine's own.
                 planned_at="submission",

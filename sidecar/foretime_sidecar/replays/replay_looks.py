@@ -68,7 +68,9 @@ class OrderingLooks:
                 self._mock.advance(at)
                 self.happened()
             if self._due is not None and self._due <= self._mock.now:
-                self._look()
+                if self._mock.has_waiting:
+                    self._look()
+                self._due = None  # where nobody waits nothing is to be put in order
             else:
                 self._mock.settle()
 
@@ -85,7 +87,6 @@ class OrderingLooks:
         return min(before) if before else None
 
     def _look(self) -> None:
-        self._due = None
         self.looks += 1
         now = self._mock.now
         if self._polls_s is not None and now >= self._next_poll:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from foretime_sidecar.settings.settings import HookSettings
+from foretime_sidecar.settings.settings import Settings
 
 MEASURED = (
     'on a live, overloaded Slurm 26.05 hook.mode = "enforce" made mean waits 27 to 42% longer than '
     "plain Slurm's"
 )
 INSTEAD = (
-    "stay in observe, where forecasts and reports work, and try "
-    "SchedulerParameters=bf_job_part_count_reserve=1 first, which made them shorter without "
-    'Foretime (docs/slurm.md, "What enforce does to waits")'
+    'take queue_order.order = "start-now" instead, the default, which made them shorter there '
+    '(docs/start_now.md, docs/slurm.md, "What planning short does to waits")'
 )
 
 
-def lengthens_waits(hook: HookSettings) -> bool:
+def lengthens_waits(settings: Settings) -> bool:
     """Say whether the settings are those with which longer waits were measured."""
-    return hook.mode == "enforce" and hook.mechanism == "slurm-soft-limit"
+    hook = settings.hook
+    plans = hook.mode == "enforce" and not settings.starts_now
+    return plans and hook.mechanism == "slurm-soft-limit"

@@ -62,7 +62,7 @@ class PbsStrategy:
         site: KeptSite | None,
     ) -> None:
         self.starts: StartNow | None = None
-        if settings.queue_order.starts_now:
+        if settings.starts_jobs:
             order, way = settings.queue_order, PbsStarts(site)
             self.starts = StartNow(settings.hook, order, client, store, lock, way)
         self._store = store

@@ -78,7 +78,7 @@ class SlurmStrategy:
         self.starts: StartNow | None = None
         if settings.scheduler.client != "commands":
             return  # the others can't set site factors
-        if settings.queue_order.starts_now:
+        if settings.starts_jobs:
             self.starts = StartNow(settings.hook, settings.queue_order, client, store, lock)
         else:
             self.ordering = ordering_of(

@@ -18,14 +18,16 @@ class QueueOrderSettings(Section):
     """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
 
     order: Literal["none", "start-now", OrderName, "dynp"] = Field(
-        default="none",
+        default="start-now",
         description=(
-            "none: jobs keep Slurm's order, and what was changed is given back; start-now: they "
-            "keep it, but one that should start at once, before others that have to wait anyway, "
-            "is raised to the top until it has (docs/start_now.md); else first come, first served, "
-            "the smallest or largest scheduled time first, the largest expansion factor, or WFP; "
-            "dynp: whichever suits the queue best now (docs/slurm_clients.md). "
-            "Needs priority/multifactor; let forecast.order be the same, with dynp priority."
+            "start-now: jobs keep Slurm's order, but under enforce one that should start at once, "
+            "before others that have to wait anyway, is raised to the top until it has "
+            "(docs/start_now.md), and the hook changes no job; it needs the client commands. none: "
+            "they keep it, what was changed is given back, and enforce lets the hook plan jobs "
+            "short. Else, whatever hook.mode: first come, first served, the smallest or largest "
+            "scheduled time first, the largest expansion factor, or WFP; dynp: whichever suits the "
+            "queue best now (docs/slurm_clients.md). Needs priority/multifactor; let "
+            "forecast.order be the same, with dynp priority."
         ),
     )
     highest_site_factor: int = Field(
@@ -193,8 +195,13 @@ class QueueOrderSettings(Section):
 
     @property
     def starts_now(self) -> bool:
-        """Whether jobs are raised to start at once."""
+        """Whether enforce raises jobs that should start at once."""
         return self.order == START_NOW
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the whole queue is put in an order, whatever the mode."""
+        return self.order not in ("none", START_NOW)
 
     @property
     def switches(self) -> bool:

@@ -319,10 +319,11 @@ class HookSettings(Section):
     mode: Literal["observe", "advise", "enforce"] = Field(
         default="observe",
         description=(
-            "observe: the hook changes no job and only logs; advise: nor does it then, but tells "
-            "users at submission, at most once a day, what such jobs use (Slurm); enforce is a "
-            "deliberate act, and made waits longer on a live Slurm (docs/slurm.md). Back at "
-            "observe, waiting jobs lose the time_min that Foretime gave them (Slurm)."
+            "observe: nothing of a job is changed, and the hook only logs; advise: nor is it then, "
+            "but the hook tells users at submission, at most once a day, what such jobs use "
+            "(Slurm); enforce, a deliberate act: on Slurm jobs that should start at once are "
+            "raised (queue_order.order), or else, and on PBS, jobs are planned short (mechanism). "
+            "Back at observe, jobs lose what Foretime gave them."
         ),
     )
     disable_file: str = Field(
@@ -567,3 +568,20 @@ class Settings(Section):
     forecast: ForecastSettings = ForecastSettings()
     estimators: EstimatorsSettings = EstimatorsSettings()
     api: ApiSettings = ApiSettings()
+
+    @property
+    def starts_now(self) -> bool:
+        """Whether enforce raises jobs that should start at once, and the hook then changes none.
+
+        On Slurm that is the default, where its commands are asked; PBS needs a resource for it,
+        so there the settings must name it.
+        """
+        order, scheduler = self.queue_order, self.scheduler
+        if scheduler.kind == "pbs":
+            return order.starts_now and "order" in order.model_fields_set
+        return order.starts_now and scheduler.client == "commands"
+
+    @property
+    def starts_jobs(self) -> bool:
+        """Whether jobs are raised to start at once: `starts_now`, under enforce."""
+        return self.starts_now and self.hook.mode == "enforce"

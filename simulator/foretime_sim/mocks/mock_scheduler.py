@@ -133,6 +133,11 @@ class MockScheduler(Generic[JobT]):
         """Whether a job runs."""
         return len(self._engine.running()) > 0
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether a job waits, or was submitted just now."""
+        return len(self._jobs) - len(self._ended) > len(self._engine.running())
+
     def finish(self) -> None:
         """Run until the queue is empty and the last job has ended."""
         self._take(self._engine.finish())

@@ -75,7 +75,9 @@ class World:
         """Have the daemon begin, again."""
         self.client = PbsCommands(self._run, overlap_s=0)
         way = PbsStarts(self.known)
-        self.starts = StartNow(self.hook, QueueOrderSettings(), self.client, self.store, threading.RLock(), way)
+        self.starts = StartNow(
+            self.hook, QueueOrderSettings(), self.client, self.store, threading.RLock(), way
+        )
 
     def submit(
         self,

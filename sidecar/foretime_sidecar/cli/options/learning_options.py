@@ -97,6 +97,13 @@ class LearningOptions(OptionGroup):
         Learn, typer.Option(help="Learn jobs as they finish, or from the history alone.")
     ] = Learn.CONTINUOUSLY
 
+    @property
+    def plans_short(self) -> bool:
+        """Whether an option is given that only says how jobs are planned short."""
+        return any(
+            value is not None for value in (self.scheme, self.rule, self.percentile, self.threshold)
+        )
+
     def accuracy(self) -> AccuracySection:
         """Give the accuracy rule, with what was changed on the command line."""
         if self.settings is not None:

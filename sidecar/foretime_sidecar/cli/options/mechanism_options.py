@@ -12,6 +12,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policies.order import OrderName
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
 
 from foretime_sidecar.cli.frame.option_groups import OptionGroup
 from foretime_sidecar.cli.frame.output_files import check_folder
@@ -36,11 +37,12 @@ class MechanismOptions(OptionGroup):
         ),
     ] = None
     queue_order: Annotated[
-        Literal["start-now", OrderName, "dynp"] | None,
+        Literal["none", "start-now", OrderName, "dynp"] | None,
         typer.Option(
-            help="Let the sidecar keep the queue in this order through site factors (Slurm); "
-            "start-now: only raise jobs that should start at once. The run without Foretime keeps "
-            "--order."
+            help="start-now: raise jobs that should start at once through site factors, and plan "
+            "none short; the default under Slurm, unless an option is of another way. Or let the "
+            "sidecar keep the queue in this order. none: do neither. The run without Foretime "
+            "keeps --order."
         ),
     ] = None
     look_interval: Annotated[
@@ -97,9 +99,25 @@ class MechanismOptions(OptionGroup):
         policy = mechanism_policy(self.chosen(), Policy())
         return {"correction": str(policy.correction), "roles": str(policy.roles)}
 
-    def kept_order(self, settings: Path | None) -> QueueOrderSettings | None:
-        """Give how the sidecar keeps the queue in order; ``None``: it does not."""
-        if self.queue_order is None:
-            return None
+    def kept_order(
+        self, settings: Path | None, policy: Policy, *, plans_short: bool
+    ) -> QueueOrderSettings | None:
+        """Give what the sidecar does to the queue; ``None``: nothing.
+
+        Parameters
+        ----------
+        settings
+            The settings file, if one is given: its section is taken.
+        policy
+            The scheduler's.
+        plans_short
+            Whether other options are of jobs that are planned short.
+        """
         section = QueueOrderSettings() if settings is None else read_settings(settings).queue_order
-        return QueueOrderSettings.model_validate(section.model_dump() | {"order": self.queue_order})
+        order = self.queue_order
+        if order is None:
+            own = plans_short or self.mechanism is not None or self.beside is not None
+            order = section.order if isinstance(policy.backfill, Slurm) and not own else "none"
+        if order == "none":
+            return None
+        return QueueOrderSettings.model_validate(section.model_dump() | {"order": order})

@@ -89,6 +89,8 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
     mode = answer["mode"] or "none: without a table jobs are left alone"
     if answer["disabled"]:
         mode = f"disabled ({answer['disable_file']} exists)"
+    elif settings.starts_jobs and not answer["mode_reason"]:
+        mode = "enforce: jobs that should start at once are raised, and the hook changes none"
     elif mode != answer["mode_set"]:
         mode += f" (set: {answer['mode_set']}"
         mode += f"; {answer['mode_reason']})" if answer["mode_reason"] else ")"
@@ -112,9 +114,9 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
         f"table    {table['path']}: {shown}",
         f"breaker  {_breaker(answer)}",
     ]
-    if answer["mode"] == Mode.ENFORCE and lengthens_waits(settings.hook):
+    if answer["mode"] == Mode.ENFORCE and lengthens_waits(settings):
         lines.append(f"waits    {MEASURED}: {INSTEAD}")
-    if settings.queue_order.order != "none":
+    if settings.queue_order.keeps_order or settings.starts_jobs:
         lines.append(f"order    {_order(answer)}")
     return lines
 

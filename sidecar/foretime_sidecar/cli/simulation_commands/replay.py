@@ -13,6 +13,7 @@ from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.site_machine import on_machine_of, site_of
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
 from foretime_sim.workloads.job_log import log_of_workload
@@ -30,7 +31,6 @@ from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
 from foretime_sidecar.cli.options.replayed_scheduler import FOR_RESEARCH, ReplayedScheduler
 from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
-from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import WorkloadOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
@@ -39,7 +39,6 @@ from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.replays.report import WIDTH, render
-from foretime_sidecar.settings.queue_order_settings import START_NOW
 from foretime_sidecar.wording.durations import parse_duration
 
 
@@ -125,14 +124,16 @@ def _task(
     """Give what is run, as far as the options say it without the log."""
     mechanism.verify(policy)
     accuracy = learning.accuracy()
+    queue_order = mechanism.kept_order(learning.settings, policy, plans_short=learning.plans_short)
+    starts_now = queue_order is not None and queue_order.starts_now
+    if queue_order is not None and learning.estimator is not None:
+        queue_order = queue_order.model_copy(update={"estimator": learning.estimator})
     return Replay(
         policy=policy,
         scheme=accuracy.scheme,
         mechanism=mechanism.chosen(policy),
         accuracy=accuracy,
-        learned=learning.learned(
-            "learned" if mechanism.queue_order == START_NOW else accuracy.scheme
-        ),
+        learned=learning.learned("learned" if starts_now else accuracy.scheme),
         learn=learning.learn is Learn.CONTINUOUSLY,
         publish_interval_s=parse_duration(mechanism.publish_interval, "--publish-interval"),
         lua_version=mechanism.lua,
@@ -140,7 +141,7 @@ def _task(
         reservations=()
         if details.reservations is None
         else read_reservations(details.reservations),
-        queue_order=mechanism.kept_order(learning.settings),
+        queue_order=queue_order,
         look_interval_s=parse_duration(mechanism.look_interval, "--look-interval", zero=True),
     )
 
@@ -167,10 +168,10 @@ def _said_of_run(
 ) -> dict[str, str]:
     """Say by which other options it was run, for the report."""
     said: dict[str, str] = {}
-    if mechanism.queue_order is not None:
-        said |= {"queue order": mechanism.queue_order, "looks": mechanism.look_interval}
-    if task.queue_order is not None and task.starts_now:
-        return said | {"estimator": task.queue_order.estimator, "learn": learning.learn.value}
+    if task.queue_order is not None:
+        said |= {"queue order": task.queue_order.order, "looks": mechanism.look_interval}
+        if task.starts_now:
+            return said | {"estimator": task.queue_order.estimator, "learn": learning.learn.value}
     said["scheme"] = task.scheme
     if task.scheme == "learned":
         said["estimator"] = task.learned.estimator

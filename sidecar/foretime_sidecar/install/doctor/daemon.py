@@ -18,7 +18,8 @@ def daemon(settings: Settings) -> Finding:
         return problem(what, remedy or "look at its log")
     if answer["last_error"]:
         return warning(f"the daemon's last poll failed: {answer['last_error']}", "look at its log")
-    if answer["mode"] != settings.hook.mode and answer["mode"] is not None:
+    known = answer["mode"] is not None and not settings.starts_jobs
+    if known and answer["mode"] != settings.hook.mode:
         return warning(
             f"the daemon lets the hook {answer['mode']}, not {settings.hook.mode}: "
             f"{answer['mode_reason'] or 'it has not read these settings yet'}",

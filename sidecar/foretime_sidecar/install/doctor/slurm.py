@@ -143,7 +143,8 @@ def release(facts: SlurmFacts) -> Finding:
     version, native = facts.configuration["SLURM_VERSION"], facts.settings.hook.mechanism
     if facts.release < _OLDEST:
         return problem(f"Slurm {version} is too old", "22.05 or newer is needed")
-    if native != "slurm-soft-limit" or facts.settings.hook.mode != "enforce":
+    settings = facts.settings
+    if native != "slurm-soft-limit" or settings.hook.mode != "enforce" or settings.starts_now:
         return ok(f"Slurm {version}")
     if facts.release < SOFT_LIMIT_SINCE:
         return problem(
@@ -182,6 +183,8 @@ def soft_limit(facts: SlurmFacts) -> Finding:
     """Look whether time_min is a soft limit, where the hook needs it."""
     there = SOFT_LIMIT[1] in facts.words(SOFT_LIMIT[0])
     hook = facts.settings.hook
+    if facts.settings.starts_now:
+        return ok("not needed, as no job is planned short")
     if hook.mechanism != "slurm-soft-limit":
         return ok(f"not needed with hook.mechanism = {hook.mechanism}")
     if there:
@@ -195,7 +198,7 @@ def soft_limit(facts: SlurmFacts) -> Finding:
 
 def waits(facts: SlurmFacts) -> Finding:
     """Look for the mode with which longer waits were measured."""
-    if lengthens_waits(facts.settings.hook):
+    if lengthens_waits(facts.settings):
         return warning(MEASURED, INSTEAD)
     return ok(f"hook.mode = {facts.settings.hook.mode}")
 
@@ -345,6 +348,8 @@ def hook_reached(settings: Settings, now: int) -> Finding:
     """Look whether the jobs that should have been planned of late were."""
     if settings.hook.mode != "enforce":
         return ok(f"can't be told in mode {settings.hook.mode}, as nothing is changed")
+    if settings.starts_now:
+        return ok("not needed: jobs are raised, and the hook changes none")
     asked = {"since": now - _RECENT_S, "limit": 10_000}
     try:
         found = ask(settings.api.listen, "/v1/decisions", asked)["decisions"]

@@ -55,7 +55,7 @@ def queue_order_answer(desk: ForecastDesk, caller: Caller) -> dict[str, Any]:
     starts = sidecar.scheduler.starts
     answer: dict[str, Any] = {
         "set": settings.order,
-        "order": None if settings.order == "none" or settings.starts_now else settings.order,
+        "order": settings.order if settings.keeps_order else None,
         "since": None,
         "instead_of": None,
         "why": None,

@@ -33,6 +33,6 @@ def test_it_says_what_enforce_did_to_waits(
         'hook.mode = "enforce" made mean waits 27 to 42% longer than plain Slurm\'s',
         "stay in observe, where forecasts and reports work",
         "try SchedulerParameters=bf_job_part_count_reserve=1 first",
-        'docs/slurm.md, "What enforce does to waits"',
+        'docs/slurm.md, "What planning short does to waits"',
     ):
         assert (words in out) is warned, words
