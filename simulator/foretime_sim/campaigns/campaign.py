@@ -50,6 +50,7 @@ from foretime_sim.policies.policy_values import (
     RolesName,
     SecondsOrOff,
 )
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.metrics import ScoreSettings
 from foretime_sim.sites.site_file import Site
 
@@ -326,6 +327,11 @@ class Declaration(_Table):
         description="Folder for the results, from the campaign file's folder on; "
         "<file name>-results if not given.",
     )
+    unknown_users: str = Field(
+        default="error",
+        description="Jobs of users whom the associations of a site do not name, as for `foretime "
+        'simulate`: "error", "refuse", or "account:NAME" (docs/site.md).',
+    )
     logs: Annotated[list[LogSource], Field(min_length=1)] = Field(description="See [[logs]].")
     grid: Grid = Field(default_factory=Grid, description="See [grid].")
     exclude: list[dict[str, Any]] = Field(
@@ -377,6 +383,8 @@ class Campaign:
         Advance reservations by their name on the axis.
     sites
         Sites by their name on the axis.
+    unknown_users
+        What becomes of the users whom they do not name.
     """
 
     path: Path
@@ -390,6 +398,7 @@ class Campaign:
     accuracy: Mapping[str, AccuracySettings]
     reservations: Mapping[str, tuple[AdvanceReservation, ...]]
     sites: Mapping[str, Site]
+    unknown_users: UnknownUsersChoice
     scoring: Scoring
     report: Report
     jobqueue: JobQueue

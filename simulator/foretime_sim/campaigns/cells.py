@@ -41,6 +41,7 @@ from foretime_sim.policies.policy import IN_STEPS, Correction
 from foretime_sim.policies.policy_switching import is_switched
 from foretime_sim.policies.policy_values import OFF
 from foretime_sim.policies.site_machine import assumptions
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.sites.site_file import Site, format_site
 
 FORMAT = 1
@@ -76,6 +77,8 @@ class Cell:
         Whose scheduler it is, on whose machine; ``None``: of no site.
     sites
         All that the campaign has: jobs run that could run on each of them.
+    unknown_users
+        What becomes of the users whom a site does not name.
     folder
         Where modules of the user's own are.
     foretime
@@ -90,6 +93,7 @@ class Cell:
     reservations: tuple[AdvanceReservation, ...]
     site: Site | None
     sites: tuple[Site, ...]
+    unknown_users: UnknownUsersChoice
     folder: str
     foretime: str
 
@@ -474,6 +478,8 @@ class _Identity:
         if self._sites:  # without any, cells are what they were before there was the axis
             decides["site"] = self._sites.get(values["site"])
             decides["sites"] = sorted(self._sites.values())
+            if campaign.unknown_users.text != "error":
+                decides["unknown_users"] = campaign.unknown_users.text
         text = json.dumps(decides, sort_keys=True)
         identity = hashlib.sha256(text.encode()).hexdigest()[:16]
         return Cell(
@@ -485,6 +491,7 @@ class _Identity:
             reservations,
             campaign.sites.get(values["site"]),
             tuple(campaign.sites.values()),
+            campaign.unknown_users,
             str(campaign.folder),
             self._version,
         )

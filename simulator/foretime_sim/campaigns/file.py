@@ -38,6 +38,7 @@ from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.models.workload_models import DEFAULTS
 from foretime_sim.policies.advance_reservations import read_reservations
 from foretime_sim.policies.policy_file import read_policy
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.sites.site_file import Site, read_site
 
 _TABLES: dict[str, type[BaseModel]] = {
@@ -154,6 +155,7 @@ class _Reader:
             accuracy=accuracy,
             reservations=reservations,
             sites=sites,
+            unknown_users=self._unknown_users(declared.unknown_users),
             scoring=declared.scoring,
             report=declared.report,
             jobqueue=declared.jobqueue,
@@ -256,6 +258,13 @@ class _Reader:
                     where, f"tables would call it as they call {other}: rename a file", name
                 )
         return found
+
+    def _unknown_users(self, text: str) -> UnknownUsersChoice:
+        try:
+            return UnknownUsersChoice(text, 'unknown_users = "{}"')
+        except InputError as error:
+            line = self._line_of(("unknown_users",))
+            raise InputError(f"{self.path}:{line}: {error}") from None
 
     def _sized(
         self, logs: Mapping[str, LogSource], sites: Mapping[str, Site]

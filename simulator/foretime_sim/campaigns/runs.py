@@ -6,7 +6,7 @@ import datetime
 import socket
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
@@ -29,9 +29,11 @@ from foretime_sim.policies.site_machine import (
     that_fit_on_all,
     without_partitions,
 )
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.sites.site_file import Site
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 Record = dict[str, Any]
@@ -48,17 +50,39 @@ first, the second, ..."""
 
 
 @dataclass(frozen=True)
+class UsedLog:
+    """A log, and what a campaign makes of its jobs.
+
+    Attributes
+    ----------
+    source, scoring
+        As declared.
+    sites
+        On each of which a job must be able to run.
+    unknown_users
+        What becomes of the users whom one of them does not name.
+    """
+
+    source: LogSource
+    scoring: Scoring
+    sites: tuple[Site, ...] = ()
+    unknown_users: UnknownUsersChoice = field(default_factory=lambda: UnknownUsersChoice("error"))
+
+
+@dataclass(frozen=True)
 class _Read:
-    """A log as read: what is simulated, and the history before it."""
+    """A log as read: what is simulated, the history before it, and the sites with all its users."""
 
     workload: Workload
     history: Workload | None
     span: ScoredSpan
+    sites: tuple[Site, ...]
 
 
 # A worker runs the cells of one log, load and seed one after the other.
 @lru_cache(maxsize=2)
-def _read(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> _Read:
+def _read(log: UsedLog) -> _Read:
+    source, scoring = log.source, log.scoring
     if source.path is None:
         workload = generate(
             source.generate or "lublin2003",
@@ -70,7 +94,7 @@ def _read(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> 
             longest_estimate_s=source.longest_estimate_s,
         )
     else:
-        log = read_log(
+        read = read_log(
             source.path,
             lenient=source.lenient,
             format=source.format,
@@ -84,17 +108,18 @@ def _read(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> 
         )
         if source.estimates is not None:
             filters = filters.without_requests()
-        workload, _ = workload_of_log(log, processors=source.processors, filters=filters)
+        workload, _ = workload_of_log(read, processors=source.processors, filters=filters)
         if source.estimates is not None:
             workload = with_estimates(
                 workload, source.estimates, longest_s=source.longest_estimate_s, seed=source.seed
             )
-    workload = that_fit_on_all(sites, workload)
+    workload = that_fit_on_all(log.sites, workload)
     history = None
     if source.split is not None:
         history, workload = workload.split(_split_time(source, workload))
     if source.head is not None:
         workload = workload.head(source.head)
+    workload, sites = _with_all_users(log, workload)
     span = scored_span(
         workload,
         warm_up_s=scoring.warm_up_s,
@@ -102,7 +127,21 @@ def _read(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> 
         cool_down_s=scoring.cool_down_s,
         cool_down_share=scoring.cool_down_share,
     )
-    return _Read(workload, history, span)
+    return _Read(workload, history, span, sites)
+
+
+def _with_all_users(log: UsedLog, workload: Workload) -> tuple[Workload, tuple[Site, ...]]:
+    """Give the jobs, and the sites, with the users whom these do not name as asked for."""
+    if any(isinstance(site, SlurmSite) for site in log.sites):
+        workload = log.unknown_users.named(workload)
+    notes, sites = dict.fromkeys(workload.notes), []
+    for site in log.sites:
+        note = None
+        if isinstance(site, SlurmSite):
+            site, note = log.unknown_users.of_site(site, workload)
+        notes |= {note: None} if note else {}
+        sites.append(site)
+    return replace(workload, notes=tuple(notes)), tuple(sites)
 
 
 def _split_time(source: LogSource, workload: Workload) -> int:
@@ -115,11 +154,9 @@ def _split_time(source: LogSource, workload: Workload) -> int:
 
 
 @lru_cache(maxsize=2)
-def _varied(
-    source: LogSource, scoring: Scoring, sites: tuple[Site, ...], factor: float, seed: int
-) -> tuple[Workload, Workload | None, ScoredSpan]:
+def _varied(log: UsedLog, factor: float, seed: int) -> tuple[Workload, Workload | None, ScoredSpan]:
     """Give the jobs of a cell, their history, and which of them are scored."""
-    read = _read(source, scoring, sites)
+    read = _read(log)
     workload, span = read.workload, read.span
     if factor != 1:
         ends = np.array([span.start_time or 0, span.end_time or 0], dtype=np.int64)
@@ -130,21 +167,19 @@ def _varied(
         workload = workload.with_interarrival_factor(factor)
     if seed:
         # Any count above 1 means copies that vary.
-        repeats = Repeats(count=2, seed=REPEATS_SEED, jitter_s=scoring.jitter_s)
+        repeats = Repeats(count=2, seed=REPEATS_SEED, jitter_s=log.scoring.jitter_s)
         workload = repeats.varied(workload, seed - 1)
     return workload, read.history, span
 
 
 @lru_cache(maxsize=2)
-def _that_all_run(
-    source: LogSource, scoring: Scoring, sites: tuple[Site, ...], factor: float, seed: int
-) -> ScoredSpan:
+def _that_all_run(log: UsedLog, factor: float, seed: int) -> ScoredSpan:
     """Give the span without the jobs that one of the campaign's sites never lets run.
 
     So all cells of a log are scored on the same jobs, whichever site each of them is of.
     """
-    workload, _, span = _varied(source, scoring, sites, factor, seed)
-    policies = [policy_table.policy_of_site(site) for site in sites]
+    workload, _, span = _varied(log, factor, seed)
+    policies = [policy_table.policy_of_site(site) for site in _read(log).sites]
     starts = [simulate(on_machine_of(each, workload), each).start_time for each in policies]
     return span.among(*starts) if starts else span
 
@@ -159,15 +194,15 @@ class LogFacts(NamedTuple):
     workload_notes: tuple[str, ...]
 
 
-def log_facts(source: LogSource, scoring: Scoring, sites: tuple[Site, ...] = ()) -> LogFacts:
+def log_facts(log: UsedLog) -> LogFacts:
     """Read a log and say what it holds, of what could run on each of the sites.
 
     Raises
     ------
     InputError
-        If it can't be read, or no job is left to score.
+        If it can't be read, no job is left to score, or a site does not name some users.
     """
-    read = _read(source, scoring, sites)
+    read = _read(log)
     scored = int(read.span.select(read.workload).sum())
     return LogFacts(
         len(read.workload),
@@ -206,14 +241,14 @@ def run_cell(cell: Cell) -> Record:
             f"{socket.gethostname()} has foretime {foretime_version()}, the campaign is planned "
             f"with {cell.foretime}: install that on every worker"
         )
-    workload, history, span = _varied(
-        cell.source, cell.scoring, cell.sites, axes["interarrival_factor"], axes["seed"]
-    )
+    log = UsedLog(cell.source, cell.scoring, cell.sites, cell.unknown_users)
+    workload, history, span = _varied(log, axes["interarrival_factor"], axes["seed"])
     if cell.sites:
-        span = _that_all_run(
-            cell.source, cell.scoring, cell.sites, axes["interarrival_factor"], axes["seed"]
-        )
+        span = _that_all_run(log, axes["interarrival_factor"], axes["seed"])
     policy = policy_of(cell)
+    if cell.site is not None:
+        site = _read(log).sites[cell.sites.index(cell.site)]
+        policy = policy_table.policy_of_site(site)
     if cell.site is None and cell.sites:
         workload = without_partitions(workload)
     workload = on_machine_of(policy, workload)

@@ -11,7 +11,7 @@ from foretime_sim.campaigns.campaign import Campaign
 from foretime_sim.campaigns.cells import plan
 from foretime_sim.campaigns.file import parse_campaign, read_campaign
 from foretime_sim.campaigns.results import policy_label
-from foretime_sim.campaigns.runs import attempt, log_facts
+from foretime_sim.campaigns.runs import UsedLog, attempt, log_facts
 from foretime_sim.engine.engine import simulate
 from foretime_sim.models.workload_models import generate
 from foretime_sim.policies.pbs import Pbs
@@ -50,7 +50,9 @@ def test_each_cell_is_the_run_of_its_site_on_the_same_jobs(sites: Path) -> None:
         assert record["run"]["simulated_jobs"] == len(fitting)
         waits.append(record["metrics"]["wait_mean_s"])
     assert len(set(waits)) == len(waits)
-    facts = log_facts(campaign.logs["made"], campaign.scoring, tuple(campaign.sites.values()))
+    facts = log_facts(
+        UsedLog(campaign.logs["made"], campaign.scoring, tuple(campaign.sites.values()))
+    )
     assert facts.simulated_jobs == len(fitting)
     assert any("left out" in note for note in facts.workload_notes)
 
@@ -150,3 +152,59 @@ def test_a_site_says_how_large_the_machine_is(sites: Path) -> None:
     assert parse_campaign(text, sites / "c.toml").sites == {}
     with pytest.raises(InputError, match="processors: a site has a machine: leave it out"):
         parse_campaign(text + GRID, sites / "c.toml")
+
+
+ENFORCED = """\
+[slurm]
+AccountingStorageEnforce = ["associations", "limits"]
+[node_groups.cpu]
+nodes = 64
+cpus = 4
+[partitions.main]
+node_groups = ["cpu"]
+Default = true
+[accounts.root]
+[accounts.physics]
+MaxTRESPerJob = "cpu=16"
+"""
+
+
+def enforced_campaign(folder: Path, given: str) -> Campaign:
+    """Give a campaign over a site that names none of its log's users."""
+    (folder / "enforced.toml").write_text(ENFORCED)
+    (folder / "sites.toml").write_text(given + LOG + '[grid]\nsite = "enforced.toml"\n')
+    return read_campaign(folder / "sites.toml")
+
+
+def test_users_whom_a_site_does_not_name_stop_a_campaign_unless_told(sites: Path) -> None:
+    (cell,) = plan(enforced_campaign(sites, "")).cells
+    failed = attempt(cell)
+    assert failed["status"] == "failed"
+    assert "are of users whom the associations of the site do not name" in failed["error"]
+    assert 'unknown_users = "account:NAME"' in failed["error"]
+    (cell,) = plan(enforced_campaign(sites, 'unknown_users = "refuse"\n')).cells
+    assert "ever ran" in attempt(cell)["error"]
+
+
+def test_users_taken_in_run_under_the_limits_of_their_account(sites: Path) -> None:
+    campaign = enforced_campaign(sites, 'unknown_users = "account:physics"\n')
+    (cell,) = plan(campaign).cells
+    done = attempt(cell)
+    assert done["status"] == "done"
+    workload = generate("lublin2003", jobs=150, processors=256)
+    wide = int((workload.processors > 16).sum())
+    assert wide > 0
+    assert done["run"]["never_ran"] == {"AssocMaxCpuPerJobLimit": wide}
+    assert any("run as those of account physics" in note for note in done["run"]["workload_notes"])
+
+
+def test_an_account_taken_in_makes_other_cells_and_a_wrong_one_is_refused(sites: Path) -> None:
+    def ids(given: str) -> list[str]:
+        return [cell.id for cell in plan(enforced_campaign(sites, given)).cells]
+
+    given = ("", *(f'unknown_users = "{what}"\n' for what in ("refuse", "account:physics")))
+    assert len({tuple(ids(each)) for each in given}) == 3  # a failed one is not what it becomes
+    with pytest.raises(InputError, match=r'sites.toml:1: unknown_users = "drop": take error'):
+        enforced_campaign(sites, 'unknown_users = "drop"\n')
+    (cell,) = plan(enforced_campaign(sites, 'unknown_users = "account:physic"\n')).cells
+    assert "the site has no account 'physic'" in attempt(cell)["error"]

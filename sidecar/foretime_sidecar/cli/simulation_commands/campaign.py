@@ -16,7 +16,7 @@ from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_sim.campaigns.cells import Plan, plan
 from foretime_sim.campaigns.execution import Executor, LocalProcesses, Outcome, to_do
 from foretime_sim.campaigns.file import read_campaign
-from foretime_sim.campaigns.runs import Record, log_facts
+from foretime_sim.campaigns.runs import Record, UsedLog, log_facts
 from foretime_sim.campaigns.store import CampaignStore
 from foretime_sim.campaigns.timing import TimeEstimate, told
 
@@ -296,7 +296,12 @@ def check_command(
     records = store.records()
     names = list(dict.fromkeys(cell.axes["log"] for cell in planned.cells))
     sites = tuple(campaign.sites.values())
-    logs = {name: log_facts(campaign.logs[name], campaign.scoring, sites) for name in names}
+    logs = {
+        name: log_facts(
+            UsedLog(campaign.logs[name], campaign.scoring, sites, campaign.unknown_users)
+        )
+        for name in names
+    }
     estimate = TimeEstimate({name: facts.simulated_jobs for name, facts in logs.items()})
     for cell in planned.cells:
         if cell.id in records:

@@ -13,6 +13,7 @@ from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.site_machine import on_machine_of, site_of
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
 from foretime_sim.workloads.job_log import log_of_workload
@@ -30,7 +31,6 @@ from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
 from foretime_sidecar.cli.options.replayed_scheduler import FOR_RESEARCH, ReplayedScheduler
 from foretime_sidecar.cli.options.scoring_options import ReplayScoringOptions
-from foretime_sidecar.cli.options.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import WorkloadOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words

@@ -17,6 +17,7 @@ from foretime_sim.policies.advance_reservations import check_reservations, read_
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.site_machine import site_of
 from foretime_sim.policies.slack import Overruns
+from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.policy_comparison import PolicyCase, PolicyComparison, compare_policies
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.labels import Labels
@@ -33,7 +34,6 @@ from foretime_sidecar.cli.options.policy_cases import PolicyChoices
 from foretime_sidecar.cli.options.policy_details import SimulatedPolicyDetails
 from foretime_sidecar.cli.options.policy_options import SeveralPoliciesOptions, several
 from foretime_sidecar.cli.options.scoring_options import ScoringOptions
-from foretime_sidecar.cli.options.unknown_users import UnknownUsersChoice
 from foretime_sidecar.cli.options.workload_options import AnyMachineOptions, check_head
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.cli.reports.policy_words import policy_words
