@@ -59,6 +59,19 @@ class RecordedRun:
         return (self.start - self.submit)[started]
 
     @property
+    def began(self) -> Int64Array:
+        """When each job began: of one that the main loop started, the second of that run.
+
+        As a second begins slurmctld may take the one before for now, and write that down.
+        """
+        main_runs = {int(at) for at, _ in self.outcome["main_loops"]}
+        early = [
+            loop == "Main" and start >= 0 and start not in main_runs and start + 1 in main_runs
+            for start, loop in zip(self.start.tolist(), self.scheduler, strict=True)
+        ]
+        return self.start + np.array(early, dtype=np.int64)
+
+    @property
     def fractions(self) -> Fractions:
         """At which fractions of a second its loops ran, and jobs came and went."""
         main_runs = [float(at) for at, _ in self.outcome["main_loops"]]
@@ -140,9 +153,9 @@ def model_input(
         jobs,
         unix_start_time=int(first.outcome["zero"]),
     )
-    ran = (first.start >= 0) & (first.end >= first.start)
+    ran = (first.start >= 0) & (first.end >= first.began)
     submitted = np.where(first.submit >= 0, first.submit, asked.submit_time)
-    runtime = np.where(ran, first.end - first.start, asked.actual_runtime)
+    runtime = np.where(ran, first.end - first.began, asked.actual_runtime)
     version = first.outcome["version"].split(".")
     site = replace(configuration.site, version=(int(version[0]), int(version[1])))
     return replace(asked, submit_time=submitted, actual_runtime=runtime), site, site_jobs

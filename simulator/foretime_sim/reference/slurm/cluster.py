@@ -65,7 +65,8 @@ class Cluster:
         self.fractions = fractions or Fractions(main=0.0 if self.wakes_with_seconds else 0.5)
         self.to_submit = sorted(controller.jobs, key=lambda job: (job.submit_time, job.index))
         self.last_full = self.last_queued_run = started_at  # of the background thread
-        self.last_main = self.last_backfill = started_at
+        self.last_main = started_at
+        self.last_backfill = self._last_backfill_before_jobs(started_at)
         self.main_runs = self.backfill_runs = 0
         self.queued_at: int | None = None  # when the main loop was asked for (job_sched_cnt)
         self.asked_for: int | None = None  # when it is to run at once (schedule())
@@ -74,6 +75,14 @@ class Cluster:
         self.moments = controller.reservations.moments
         self.last_event = started_at
         self.looks_from = started_at
+
+    def _last_backfill_before_jobs(self, started_at: int) -> int:
+        """Give when the backfill loop last ran before the first submission; it keeps its period."""
+        interval = self.parameters.bf_interval
+        if not self.to_submit or interval <= 0:
+            return started_at
+        idle = self.to_submit[0].submit_time - started_at
+        return started_at + max(idle - 1, 0) // interval * interval
 
     def run(self) -> None:
         """Live until every job has ended, or nothing will ever start those that wait."""
