@@ -78,6 +78,8 @@ class JobQuestion:
         Whether it asks for whole nodes.
     select
         Its chunks, where nodes and tasks do not say them; ``None``: they do.
+    qos
+        On Slurm, ``--qos``; ``None`` if not given.
     not_modelled
         What of the question no forecast looks at, in words.
     """
@@ -93,6 +95,7 @@ class JobQuestion:
     gpu_type: str | None = None
     exclusive: bool = False
     select: AskedChunks | None = None
+    qos: str | None = None
     not_modelled: tuple[str, ...] = ()
 
     @property
@@ -187,6 +190,7 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
         gpus,
         gpu_type,
         exclusive,
+        qos=parameters.qos.split(",")[0] if parameters.qos else None,
         not_modelled=(*unseen, *_not_modelled(parameters, select)),
     )
     plain = select is None or replace(select, not_modelled=()) == question.chunks
@@ -305,10 +309,8 @@ def _gpus(
 
 def _not_modelled(parameters: JobParameters, select: AskedChunks | None) -> tuple[str, ...]:
     said = [f"{words} is not looked at" for words in (select.not_modelled if select else ())]
-    if parameters.qos:
-        said.append(
-            f"what QOS {parameters.qos!r} allows, and the priority it gives, is not looked at"
-        )
+    if parameters.qos and "," in parameters.qos:
+        said.append(f"of the QOS {parameters.qos!r} the first is looked at alone")
     if parameters.reservation:
         said.append(f"reservation {parameters.reservation!r} is not looked at")
     if parameters.dependency:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from foretime_estimators.jobs.errors import InputError
@@ -12,6 +13,8 @@ from foretime_sim.policies.advance_reservations import node_reservations
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.accounts import Accounts
+from foretime_sim.sites.slurm.inherited_limits import inherited_associations
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.moment import Moment
 
@@ -40,6 +43,35 @@ def under_slurm(moment: Moment, site: SlurmSite) -> Moment:
         told = tuple(_known_to(site, job) for job in snapshot.told if isinstance(job, ToldJob))
     snapshot = replace(snapshot, machine=site.machine, told=told)
     return replace(moment, snapshot=snapshot, policy=policy, since=moment.waits_from())
+
+
+def check_qos(
+    site: SlurmSite, qos: str, user: str | None, account: str | None, slurm_partition: str | None
+) -> None:
+    """Refuse a QOS that the site does not have, or does not let this user have.
+
+    Raises
+    ------
+    InputError
+        Naming those that there are, or that the user may have.
+    """
+    if qos not in site.qos:
+        raise InputError(f"qos = {qos!r}: there is none; {_there_are(sorted(site.qos))}")
+    accounts = Accounts(site)
+    asked = tuple(filter(None, (slurm_partition or "").split(",")))
+    place = accounts.association_of(user, account, asked)
+    if place is None or "qos" not in site.enforced:
+        return
+    allowed = inherited_associations(site.associations)[place].allowed_qos
+    if qos not in allowed:
+        raise InputError(
+            f"qos = {qos!r}: {user} may not have it in account"
+            f" {site.associations[place].account}; {_there_are(sorted(allowed))}"
+        )
+
+
+def _there_are(names: Sequence[str]) -> str:
+    return f"there are {', '.join(names)}" if names else "there is none at all: leave qos out"
 
 
 def _known_to(site: SlurmSite, job: ToldJob) -> ToldJob:

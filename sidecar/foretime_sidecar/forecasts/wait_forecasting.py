@@ -19,6 +19,7 @@ from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.queue_places import places
 from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 
@@ -30,6 +31,7 @@ from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
 from foretime_sidecar.forecasts.pbs_moment import check_room
 from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
 from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
+from foretime_sidecar.forecasts.slurm_moment import check_qos
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue.queue_events import Event, PastEvents, QueueEvents
@@ -483,7 +485,8 @@ class WaitForecasting:
         Raises
         ------
         InputError
-            If the machine or its hosts are too small for the job, or no node takes jobs.
+            If the machine or its hosts are too small for the job, no node takes jobs, or its QOS
+            is none that it may have.
         """
         moment = board.moment
         if moment.taken.closed:
@@ -496,6 +499,9 @@ class WaitForecasting:
             )
         if isinstance(board.site, PbsSite) and job.chunks is not None:
             check_room(board.site, job.chunks, job.request.queue, moment.taken.snapshot.away)
+        if isinstance(board.site, SlurmSite) and job.qos is not None:
+            request = job.request
+            check_qos(board.site, job.qos, request.user, request.project, request.queue)
         asked = moment.with_job(job)
         with self._one_at_a_time:
             (waits,) = Waits.rows(self._forecaster.consider(asked))

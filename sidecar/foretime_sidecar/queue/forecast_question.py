@@ -16,6 +16,7 @@ from foretime_sim.policies.families import family_named
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.waits.moment import Moment
+from foretime_sim.workloads.site_jobs import SiteJob
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import AskedChunks, AskedNodes, Cluster, ClusterPartition
@@ -73,6 +74,8 @@ class NewJob:
         What it would ask of nodes; ``None``: its processors as tasks.
     chunks
         On PBS, what it would ask of hosts; ``None``: its processors, each on any.
+    qos
+        On Slurm, ``--qos``; ``None``: the default.
     """
 
     request: JobRequest
@@ -80,6 +83,7 @@ class NewJob:
     eligible_time: int | None = None
     asked: AskedNodes | None = None
     chunks: AskedChunks | None = None
+    qos: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,8 @@ class QueueMoment:
         """Give the moment at which a job is asked about that is submitted just then.
 
         In a queue by the scheduler's priorities it has that of the job that was submitted last: its
-        user's, or else anybody's.
+        user's, or else anybody's. Under a site's own rules it is its user's last of its QOS, or
+        else as the rules say.
 
         Raises
         ------
@@ -206,8 +211,9 @@ class QueueMoment:
             told = ToldJob(
                 job.request.user,
                 job.request.project,
+                said=SiteJob(qos=job.qos),
                 ages_since=submit_time,
-                priority=self._own_priority(job.request),
+                priority=self._own_priority(job.request, job.qos),
             )
         added = snapshot.with_job(
             job.request.processors,
@@ -221,10 +227,15 @@ class QueueMoment:
         requests = (*self.requests, job.request)
         return Moment(added, self.policy, requests, np.array([len(added) - 1], dtype=np.int64))
 
-    def _own_priority(self, request: JobRequest) -> int | None:
-        """Give the priority of its user's newest job; ``None`` if that user has none waiting."""
+    def _own_priority(self, request: JobRequest, qos: str | None = None) -> int | None:
+        """Give the priority of its user's newest job; ``None`` if that user has none waiting.
+
+        ``qos``: of those of that QOS.
+        """
         waiting = self.taken.jobs[self.first_pending :]
-        own = [job for job in waiting if job.request.user == request.user]
+        own = [
+            job for job in waiting if job.request.user == request.user and qos in (None, job.qos)
+        ]
         return max(own, key=_submitted).priority or None if own else None
 
     def _new_priority(self, request: JobRequest) -> int | None:

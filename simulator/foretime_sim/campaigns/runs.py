@@ -6,7 +6,7 @@ import datetime
 import socket
 import time
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
@@ -66,7 +66,7 @@ class UsedLog:
     source: LogSource
     scoring: Scoring
     sites: tuple[Site, ...] = ()
-    unknown_users: UnknownUsersChoice = UnknownUsersChoice("error")
+    unknown_users: UnknownUsersChoice = field(default_factory=lambda: UnknownUsersChoice("error"))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import (
@@ -33,6 +35,7 @@ from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.slurm.limits import Association, Limits, Qos
 from foretime_sim.sites.slurm.parameters import SlurmParameters
+from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
 NOW = 1_700_000_000
@@ -346,6 +349,53 @@ def test_a_new_job_of_somebody_at_a_limit_waits_for_it() -> None:
     answer = waits.what_if(board, new).waits
     assert answer is not None
     assert answer.at(0.5) > 0
+
+
+WEIGHED = replace(
+    LIMITED,
+    parameters=SlurmParameters(bf_interval=1),
+    priority=SlurmPriority(weight_qos=1_000),
+    qos={**LIMITED.qos, "high": Qos("high", priority=100), "never": Qos("never", priority=1)},
+    associations=tuple(
+        replace(one, qos=("normal", "high")) if one.user == "ann" else one
+        for one in LIMITED.associations
+    ),
+)
+"""As LIMITED; a QOS ``high`` goes before all, and knows no limit."""
+
+
+def of_qos(site: SlurmSite, qos: str | None) -> int:
+    """Give the likely wait of a new job of ann's beside HEAD, which has to wait itself."""
+    waits, board = board_of(Known(site), look(HEAD))
+    new = NewJob(JobRequest("", "ann", "physics", 12, 600, NOW, "main"), qos=qos)
+    answer = waits.what_if(board, new).waits
+    assert answer is not None
+    return answer.at(0.5)
+
+
+def test_a_new_job_has_the_limits_and_the_priority_of_its_qos() -> None:
+    # Under high it goes before HEAD, and waits for the running job alone.
+    assert 0 < of_qos(WEIGHED, "high") < of_qos(WEIGHED, "normal")
+    assert of_qos(WEIGHED, "normal") == of_qos(WEIGHED, None)
+    # The limit of the default QOS keeps a narrow job that would have room at once.
+    waits, board = board_of(Known(WEIGHED), look(SMALL))
+    narrow = NewJob(JobRequest("", "ann", "physics", 1, 600, NOW, "main"))
+    kept, free = (waits.what_if(board, replace(narrow, qos=qos)).waits for qos in (None, "high"))
+    assert kept is not None
+    assert free is not None
+    assert (free.at(0.5), kept.at(0.5) > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("qos", "told"),
+    [
+        ("hihg", "qos = 'hihg': there is none; there are high, never, normal"),
+        ("never", "qos = 'never': ann may not have it in account physics; there are high, normal"),
+    ],
+)
+def test_a_qos_that_nobody_could_have_is_refused(qos: str, told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        of_qos(WEIGHED, qos)
 
 
 @pytest.mark.parametrize("seed", range(30))

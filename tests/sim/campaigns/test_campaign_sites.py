@@ -68,7 +68,9 @@ def test_jobs_that_one_site_never_runs_are_scored_under_none(sites: Path) -> Non
             for number in range(1, 400)
         )
     )
-    campaign = campaign_in(sites, '[grid]\nsite = ["none", "large.toml", "narrow.toml"]\n')
+    grid = '[grid]\nsite = ["none", "large.toml", "narrow.toml"]\n'
+    (sites / "sites.toml").write_text('unknown_users = "refuse"\n' + LOG + grid)
+    campaign = read_campaign(sites / "sites.toml")
     records = [attempt(cell) for cell in plan(campaign).cells]
     assert [record["status"] for record in records] == ["done"] * 3
     never = [record["run"]["never_ran_jobs"] for record in records]

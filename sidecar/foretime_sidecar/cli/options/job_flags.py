@@ -43,7 +43,14 @@ class JobFlags(OptionGroup):
     account: Annotated[
         Flag, typer.Option("--account", "-A", help="Account (project) to charge.")
     ] = None
-    qos: Annotated[Flag, typer.Option("--qos", "-q", help="Quality of service.")] = None
+    qos: Annotated[
+        Flag,
+        typer.Option(
+            "--qos",
+            "-q",
+            help="Quality of service, on Slurm: its limits and priority count.",
+        ),
+    ] = None
     gres: Annotated[
         Flag, typer.Option("--gres", metavar="LIST", help="Generic resources: gpu:a100:2.")
     ] = None

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, FastAPI, Path, Query
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sim.sites.slurm.site import SlurmSite
 
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
@@ -274,6 +275,11 @@ class ForecastDesk:
         if parameters.select is not None and self._sidecar.settings.scheduler.kind != "pbs":
             asked = parameters.model_copy(update={"select": None, "place": None})
             said = ("select and place are PBS's, and not looked at on Slurm",)
+        if parameters.qos is not None and self._sidecar.settings.scheduler.kind == "pbs":
+            raise InputError(
+                f"qos = {parameters.qos!r}: PBS has queues instead; name one with -q, or partition"
+                " in a question"
+            )
         question = question_of(asked, caller.may_see(asked.user), self.now())
         return replace(question, not_modelled=(*question.not_modelled, *said))
 
@@ -403,6 +409,12 @@ class ForecastDesk:
                 f"{self._sidecar.settings.api.smallest_group} users made its history of such jobs"
             )
             question = replace(question, not_modelled=(*question.not_modelled, said))
+        if question.qos is not None and not isinstance(board.site, SlurmSite):
+            said = (
+                f"what QOS {question.qos!r} allows, and the priority it gives, is not looked at, as"
+                " the queue is not run forward by the site's own rules"
+            )
+            question = replace(question, not_modelled=(*question.not_modelled, said))
         scheduled = self._scheduled_time(replace(job, project=None) if withheld else job)
         new = self._new_job(question, scheduled, board)
         if planned_s is not None:
@@ -420,7 +432,14 @@ class ForecastDesk:
             planned = min(scheduled_time_s, question.request.requested_time)
         elif board.moment.look.soft_limit:
             planned = question.time_min_s
-        return NewJob(question.request, planned, question.begin, question.asked, question.chunks)
+        return NewJob(
+            question.request,
+            planned,
+            question.begin,
+            question.asked,
+            question.chunks,
+            question.qos,
+        )
 
     def _scheduled_time(self, job: JobRequest) -> int:
         with self._sidecar.lock:
