@@ -61,7 +61,7 @@ class World:
         client = SlurmCommands(self.noting, overlap_s=0)
         self.client = client
         self.starts = StartNow(
-            self.hook, QueueOrderSettings(), client, self.store, threading.RLock()
+            self.hook, QueueOrderSettings(head_delay_s=HOUR), client, self.store, threading.RLock()
         )
 
     def submit(self, processors: int, hours: float, expected_h: float | None = None) -> str:

@@ -150,9 +150,7 @@ def test_jobs_that_should_start_at_once_do_so_under_slurms_own_rules() -> None:
     assert (again.adjusted.start_time == run.adjusted.start_time).all(), "whatever the scheme"
 
 
-@pytest.mark.parametrize(
-    ("seed", "protect_after_s"), [(4, 0), (5, 0), (4, 3600), (5, 4 * 3600)]
-)
+@pytest.mark.parametrize(("seed", "protect_after_s"), [(4, 0), (5, 0), (4, 3600), (5, 4 * 3600)])
 def test_the_daemon_starts_whom_a_plan_of_one_pool_written_apart_does(
     seed: int, protect_after_s: int
 ) -> None:
