@@ -45,9 +45,9 @@ _HEAD = """# Whole logs with jobs that start at once
 
 Slurm 26.05's own rules with its defaults, the processors of each log as one pool; each figure over
 that of plain Slurm on the same jobs, as the mean of {copies} copies with submissions moved by up to
-a minute, and its standard deviation. The daemon looks every {look} s, and knows what had ended by
-then. *One reservation* is Slurm with `bf_job_part_count_reserve=1`, without Foretime. All jobs of
-the logs are scored, from the first on.
+a minute, and its standard deviation. The daemon looks every {look} s. What it expects of a job is
+what was known in a run of EASY that lets the same jobs first. *One reservation* is Slurm with
+`bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
 
 | log | | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
 |---|---|---:|---:|---:|---:|---:|
