@@ -68,7 +68,7 @@ class QueueOrderSettings(Section):
         description="How long before that bound a job goes before the others.",
     )
     head_delay_s: int = Field(
-        default=3600,
+        default=1800,
         ge=1,
         description=(
             "start-now: how much later than first planned the first job that has to wait may start "

@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from foretime_sim.workloads.resource_requests import job_resources, with_machine
 from foretime_sim.workloads.workload import Workload
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_logs.md"
-LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 3600, 86_400, 36_000
+LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 86_400, 36_000
 MOST_PROTECTED = 50
 _OVERRUN_S = 60
 _ABOVE = 10**7
@@ -44,9 +45,9 @@ _HEAD = """# Whole logs with jobs that start at once
 
 Slurm 26.05's own rules with its defaults, the processors of each log as one pool; each figure over
 that of plain Slurm on the same jobs, as the mean of {copies} copies with submissions moved by up to
-a minute, and its standard deviation. The daemon looks every {look} s, and knows what had ended by
-then. *One reservation* is Slurm with `bf_job_part_count_reserve=1`, without Foretime. All jobs of
-the logs are scored, from the first on.
+a minute, and its standard deviation. The daemon looks every {look} s. What it expects of a job is
+what was known in a run of EASY that lets the same jobs first. *One reservation* is Slurm with
+`bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
 
 | log | | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
 |---|---|---:|---:|---:|---:|---:|
@@ -170,10 +171,13 @@ class Trial:
         free = self.workload.machine_processors - int(self.processors[running].sum())
         taken = np.cumsum(self.processors[jobs])
         blocked = np.flatnonzero(taken > free)
-        if not len(blocked) or not free:
+        if not len(blocked):
             return []
         first, others = jobs[: blocked[0]], jobs[blocked[0] + 1 :]
-        head = int(jobs[blocked[0]])
+        head, left = int(jobs[blocked[0]]), free - int(self.processors[first].sum())
+        fitting = self.processors[others] <= left
+        if head in self.promised and not fitting.any():
+            return []
         ends = np.maximum(self.start[running] + self.asked[running], self.now + _OVERRUN_S)
         profile = Profile(self.now, free, ends, self.processors[running])
         for job in first.tolist():
@@ -184,26 +188,24 @@ class Trial:
         waited = self.now - self.workload.submit_time[others]
         key = np.maximum(np.rint(self.order[others] / (1 + waited / AGEING_S)), 1)
         need = self.fits[others] + np.rint((self.asked[others] - self.fits[others]) * share)
-        by_key = np.argsort(key, kind="stable")
-        starts, behind = [], np.ones(len(others), bool)
+        starts: list[tuple[float, int]] = []
         old = np.flatnonzero(waited >= self.protect_after_s)[:MOST_PROTECTED]
         if self.protect_after_s and len(old):
             need[old] = self.asked[others[old]]
-            reserved = 0
-            for place in [*old.tolist(), *np.setdiff1d(np.arange(len(others)), old).tolist()]:
+            reserved, behind = 0, np.setdiff1d(np.arange(len(others)), old)
+            for place in chain(old.tolist(), behind.tolist()):
                 if reserved == len(old):
                     break
-                job, behind[place] = int(others[place]), False
-                size, needs = int(self.processors[job]), int(need[place])
-                if profile.reserve(needs, size) == self.now:
+                fitting[place] = False
+                job = int(others[place])
+                if profile.reserve(int(need[place]), int(self.processors[job])) == self.now:
                     starts.append((key[place], job))
                 else:
                     reserved += 1
-        for place in by_key[behind[by_key]].tolist():
+        candidates = np.flatnonzero(fitting)
+        for place in candidates[np.argsort(key[candidates], kind="stable")].tolist():
             job = int(others[place])
-            size, needs = int(self.processors[job]), int(need[place])
-            if size <= profile.least_until(self.now + needs):
-                profile.take(self.now, needs, size)
+            if profile.begin(self.now + int(need[place]), int(self.processors[job])):
                 starts.append((key[place], job))
             if not profile.free[0]:
                 break
@@ -220,9 +222,13 @@ class Profile:
         self.at = np.concatenate([[now], at])
         self.free = np.concatenate([[free], room[::-1][first]])
 
-    def least_until(self, end: int) -> int:
-        """Give how many are free from now on until then."""
-        return int(self.free[: np.searchsorted(self.at, end)].min())
+    def begin(self, end: int, size: int) -> bool:
+        """Have a job run from now on until then, after all reservations, if it can."""
+        free = self.free[: np.searchsorted(self.at, end)]
+        if free.min() < size:
+            return False
+        free -= size  # all that come later begin now, too: what is free behind the end never counts
+        return True
 
     def take(self, start: int, duration: int, size: int) -> None:
         """Have a job run then."""
