@@ -24,6 +24,7 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
+from foretime_sidecar.ordering.protected_jobs import LateJobs, Protected
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors
 from foretime_sidecar.ordering.start_plan import plan_starts
@@ -66,6 +67,8 @@ class StartNow:
         How late a head job may be before nobody goes before it on an expected runtime, seconds.
     client, store, lock
         As of `OwnSiteFactors`.
+    late
+        Who waits too long over its start without Foretime; ``None``: nobody.
 
     Attributes
     ----------
@@ -82,8 +85,10 @@ class StartNow:
         client: SchedulerClient,
         store: Store,
         lock: threading.RLock,
+        late: LateJobs | None = None,
     ) -> None:
         self._hook = hook
+        self._late_jobs = late
         self._head_delay_s = head_delay_s
         self._client = client
         self._lock = lock
@@ -160,7 +165,13 @@ class StartNow:
             may = self._may_start(job, seen, exclusions, now)
             return self._expected(job, now, expected) if may else None
 
-        plan = plan_starts(look, expected_of, seen.own_priority, lambda name: self._late(name, now))
+        late = Protected.of(self._late_jobs, waiting.values(), now)
+        plan = plan_starts(
+            look,
+            expected_of,
+            lambda job: late.priority(job, seen.own_priority(job)),
+            lambda name: 1.0 if late.is_in(name) else self._late(name, now),
+        )
         self._note_heads(plan.heads, look)
         raised = seen.above_all(plan.starts, list(waiting.values()))
         changes = {

@@ -27,7 +27,7 @@ from foretime_sim.policies.role_times import RoleTimes
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.queue_snapshot import snapshot_of
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
@@ -84,6 +84,17 @@ def plan_starts(
         reservations=look.reservations,
         tells=False,
     )
+    return plan_starts_in(taken, expected, own_priority, lateness)
+
+
+def plan_starts_in(
+    taken: QueueSnapshot,
+    expected: Callable[[QueuedJob], RolePrediction | None],
+    own_priority: Callable[[QueuedJob], int],
+    lateness: Callable[[str], float],
+) -> StartPlan:
+    """Say who of a snapshot should start now; parameters as of `plan_starts`."""
+    now = taken.snapshot.now
     waiting = taken.jobs[len(taken.snapshot.running) :]
     if not waiting or taken.live is None:
         return StartPlan((), {})
@@ -99,18 +110,18 @@ def plan_starts(
     for row, job in enumerate(waiting):
         if (time := times[id(job)]) is not None:
             share = max(late[name] for name in partitions.of(job))
-            order[row] = max(round(_key(time, job, look.taken_at)), 1)
+            order[row] = max(round(_key(time, job, now)), 1)
             fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
     started = first_pass(_as_asked(taken.snapshot, RoleTimes(order, fits, None), column), _PASS)
-    heads = _heads(waiting, started, column, partitions, look.taken_at)
+    heads = _heads(waiting, started, column, partitions, now)
     highest = max((partitions.tier_of(job) for job in heads.values()), default=0)
     starts: dict[int, float] = {}
     for job, how in zip(waiting, started.tolist(), strict=True):
         time = times[id(job)]
         if how in (0, StartedBy.HEAD) or time is None or partitions.tier_of(job) < highest:
             continue  # Slurm starts by itself who is the first
-        starts[id(job)] = _key(time, job, look.taken_at)
+        starts[id(job)] = _key(time, job, now)
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 

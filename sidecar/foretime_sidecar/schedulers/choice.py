@@ -10,6 +10,7 @@ from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_sidecar.clients.client import SchedulerClient
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
+from foretime_sidecar.ordering.protected_jobs import LateJobs
 from foretime_sidecar.schedulers.pbs import PbsStrategy, pbs_client, pbs_site
 from foretime_sidecar.schedulers.slurm import SlurmStrategy, slurm_client, slurm_site
 from foretime_sidecar.schedulers.strategy import SchedulerStrategy
@@ -40,13 +41,14 @@ def strategy_of(
     lock: threading.RLock,
     runtimes: Callable[[], RuntimeHistories | None],
     bounds: NotedBounds | None,
+    late: LateJobs | None = None,
     *,
     unhurried: bool,
 ) -> SchedulerStrategy:
     """Give what the daemon does for the settings' scheduler; parameters as of `SlurmStrategy`."""
     if settings.scheduler.kind == "pbs":
         return PbsStrategy(client, store, lock)
-    return SlurmStrategy(settings, client, store, lock, runtimes, bounds, unhurried=unhurried)
+    return SlurmStrategy(settings, client, store, lock, runtimes, bounds, late, unhurried=unhurried)
 
 
 def kept_site_of(settings: Settings, *, asks: bool = True) -> KeptSite | None:
