@@ -65,8 +65,8 @@ class WatchedSlurm:
         For store and table.
     starts_now
         Whether the daemon starts jobs at once; else it only observes.
-    settings
-        Changed before the daemon begins.
+    knows_site
+        Whether the daemon can read the site.
     """
 
     def __init__(
@@ -75,23 +75,22 @@ class WatchedSlurm:
         folder: Path,
         *,
         starts_now: bool,
-        change: Callable[[Settings], Settings] = lambda settings: settings,
+        knows_site: bool = True,
     ) -> None:
+        self._knows_site = knows_site
         self.workload = with_machine(workload, Machine.flat(workload.machine_processors))
         self.site = SlurmSite(Machine.flat(workload.machine_processors))
         self.policy = mechanism_policy(
             Mechanism.SLURM_SOFT_LIMIT, Policy(backfill=Slurm(self.site))
         )
         self.begin = workload.epoch_of_zero + int(workload.submit_time[0])
-        self.settings = change(
-            Settings(
-                scheduler=SchedulerSettings(overlap_s=0),
-                store=StoreSettings(path=str(folder / "store"), durability="normal"),
-                table=TableSettings(path=str(folder / "table"), valid_for_s=30 * 86_400),
-                breaker=BreakerSettings(most_outliving_percent=100),
-                hook=HookSettings(mode="observe", starvation_guard_s=0),
-                queue_order=QueueOrderSettings(order="start-now" if starts_now else "none"),
-            )
+        self.settings = Settings(
+            scheduler=SchedulerSettings(overlap_s=0),
+            store=StoreSettings(path=str(folder / "store"), durability="normal"),
+            table=TableSettings(path=str(folder / "table"), valid_for_s=30 * 86_400),
+            breaker=BreakerSettings(most_outliving_percent=100),
+            hook=HookSettings(mode="observe", starvation_guard_s=0),
+            queue_order=QueueOrderSettings(order="start-now" if starts_now else "none"),
         )
         self.scheduler: MockedScheduler = mocked_slurm(
             self.workload,
@@ -108,14 +107,15 @@ class WatchedSlurm:
         """Begin a daemon."""
         store = Store(self.settings.store.path, "normal")
         clock = self.scheduler.mock
+        site = KeptSite(
+            GivenSite(self.site), 3600, clock=lambda: clock.now, monotonic=lambda: clock.now
+        )
         sidecar = Sidecar(
             self.settings,
             self.scheduler.client,
             store,
             estimating_s=math.inf,
-            site=KeptSite(
-                GivenSite(self.site), 3600, clock=lambda: clock.now, monotonic=lambda: clock.now
-            ),
+            site=site if self._knows_site else None,
             beside=True,
         )
         sidecar.start(self.scheduler.mock.now)

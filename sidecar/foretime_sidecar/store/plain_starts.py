@@ -112,6 +112,18 @@ class PlainStarts:
             database.conn.executemany(_KEEP, rows)
             database.conn.executemany(_KEEP_DAY, days)
 
+    def note_starts(self, jobs: Iterable[PlainRow]) -> None:
+        """Write down when jobs start in the model; what else is known of them stays."""
+        self._store.write(
+            "note the plain scheduler's starts",
+            "UPDATE plain_starts SET plain_start = ?, start_with_us = ?, with_us = ? "
+            "WHERE job_id = ? AND submit_time = ?",
+            [
+                (job.plain_start, job.start_with_us, job.with_us, job.job_id, job.submit_time)
+                for job in jobs
+            ],
+        )
+
     def forget_before(self, time: int, needed_from: int) -> None:
         """Delete judged jobs that could start before a time, and days that no run begins at."""
         with self._store.transaction("delete old plain starts") as database:
