@@ -70,7 +70,7 @@ COMMANDS = {
     "status": CommandModule(
         "foretime_sidecar.cli.site_commands.status",
         "status",
-        "Say how Foretime stands: mode, daemon, table, circuit breaker, switch, queue order.",
+        "Say how Foretime stands: mode, daemon, table, breaker, switch, queue order, gains.",
     ),
     "decisions": CommandModule(
         "foretime_sidecar.cli.site_commands.decisions",
@@ -81,6 +81,11 @@ COMMANDS = {
         "foretime_sidecar.cli.site_commands.estimators",
         "estimators",
         "Show how well every estimator predicts the site's runtimes, the best one first.",
+    ),
+    "brought": CommandModule(
+        "foretime_sidecar.cli.site_commands.brought",
+        "brought",
+        "Say how many hours of waiting Foretime has saved, or would save where it only observes.",
     ),
     "forget": CommandModule(
         "foretime_sidecar.cli.site_commands.forget",

@@ -117,6 +117,7 @@ class SelfMetrics(Collector):
         yield from self._of_forecasts(now)
         yield from self._of_estimators(now)
         yield from self._of_the_order()
+        yield from self._of_beside(now)
         yield from self._of_the_process()
 
     def _of_forecasts(self, now: float) -> Iterator[Metric]:
@@ -226,6 +227,48 @@ class SelfMetrics(Collector):
                 accuracy.add_metric([row.name], row.accuracy)
                 under.add_metric([row.name], row.under_predicted)
         yield from (in_use, accuracy, under)
+
+    def _of_beside(self, now: float) -> Iterator[Metric]:
+        beside = self._sidecar.beside
+        if beside is None:
+            return
+        yield CounterMetricFamily(
+            "foretime_beside_failures",
+            "Times that the plain scheduler beside could not go on.",
+            value=beside.failures,
+        )
+        standing = beside.standing
+        if standing.ran_at is None:
+            return
+        yield GaugeMetricFamily(
+            "foretime_beside_age_seconds",
+            "Since what the latest run of the plain scheduler knows.",
+            value=max(now - standing.ran_at, 0.0),
+        )
+        yield GaugeMetricFamily(
+            "foretime_beside_late_jobs",
+            "Waiting jobs that are later than beside.most_late_s over the plain scheduler.",
+            value=beside.late.count(int(now)),
+        )
+        account = beside.latest_account
+        if account is None:
+            return
+        for name, what, row in (
+            ("brought", "Foretime has saved", account.brought),
+            ("would_bring", "Foretime would have saved", account.would_bring),
+        ):
+            if row.jobs:
+                yield GaugeMetricFamily(
+                    f"foretime_{name}_hours",
+                    f"Hours of waiting that {what} in the last four weeks.",
+                    value=row.saved_hours,
+                )
+        if account.model.bias_percent is not None:
+            yield GaugeMetricFamily(
+                "foretime_beside_bias_percent",
+                "By how much waits are longer in the model than they were.",
+                value=account.model.bias_percent,
+            )
 
     def _of_the_order(self) -> Iterator[Metric]:
         starts = self._sidecar.scheduler.starts

@@ -36,6 +36,7 @@ from foretime_sidecar.learning.estimator_scheme import learned_scheme_of
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.learning.learner import Learner, effective_mode
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
+from foretime_sidecar.plain_beside.beside import PlainBeside
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.safety.hook_supervision import Oversight
@@ -113,6 +114,10 @@ class Sidecar:
         Keeps the site that the queue is run forward as; whoever drives it then calls
         ``site.refresh``, too. ``None``: forecasts go by the settings alone.
 
+    beside
+        Whether the plain scheduler is run beside; whoever drives it then calls
+        ``beside.refresh``, too.
+
     Attributes
     ----------
     learner
@@ -143,6 +148,8 @@ class Sidecar:
         What the site limits, and what is left alone for it.
     site
         As given.
+    beside
+        What runs the plain scheduler beside; ``None`` if nobody wants it.
 
     Examples
     --------
@@ -172,6 +179,7 @@ class Sidecar:
         shadow: bool = False,
         bounds: bool = False,
         site: KeptSite | None = None,
+        beside: bool = False,
     ) -> None:
         self.settings = settings
         self.site = site
@@ -198,6 +206,11 @@ class Sidecar:
             )
         self.estimating = learned_scheme_of(settings, store, self.lock)
         self.scoreboard = ShadowScoreboard(settings, store, self.lock) if shadow else None
+        self.beside: PlainBeside | None = None
+        if beside:
+            self.beside = PlainBeside(
+                settings, store, self.lock, site, lambda: self.works_now, unhurried=unhurried
+            )
         self._estimating_s = estimating_s
         self._reading_s = math.inf if unhurried else settings.scheduler.poll_interval_s
         self.scheduler = strategy_of(
@@ -208,6 +221,7 @@ class Sidecar:
             lambda: self.learner.runtimes,
             self.noted_bounds,
             site,
+            None if self.beside is None else self.beside.late,
             unhurried=unhurried,
         )
         self.limits = LimitsReading(settings, client)
@@ -268,6 +282,8 @@ class Sidecar:
             if self.scoreboard is not None:
                 self.scoreboard.forget()
             erased = erase(self.store, user, now)
+            if self.beside is not None:
+                self.beside.forget()
             self.learner, self.progress.finished_jobs = learner, count
             self.oversight.forget(user)
             if self.estimating is not None:
@@ -389,6 +405,15 @@ class Sidecar:
         return "" if ordering is None else ordering.refused
 
     @property
+    def works_now(self) -> bool:
+        """Whether Foretime changes anything that decides when jobs start."""
+        if self.progress.mode == "enforce":
+            return True
+        order = self.scheduler.ordering or self.scheduler.starts
+        set_so = self.settings.queue_order.keeps_order or self.settings.starts_jobs
+        return set_so and order is not None and not order.refused
+
+    @property
     def going_first(self) -> int:
         """Jobs that went before the others at the last look, whatever the order."""
         ordering = self.scheduler.ordering
@@ -423,11 +448,13 @@ class Sidecar:
             self.forecasting.looked(seen)
         if self.scoreboard is not None:
             self.scoreboard.looked(seen)
+        if self.beside is not None:
+            self.beside.looked(seen)
         return configuration, seen
 
     def _nodes(self) -> tuple[Cluster | None, tuple[Reservation, ...], str]:
         """Read the nodes and their reservations, for forecasts; without them a pool is assumed."""
-        wanted = (self.forecasting, self.switched_order, self.scheduler.starts)
+        wanted = (self.forecasting, self.switched_order, self.scheduler.starts, self.beside)
         if all(each is None for each in wanted):
             return None, (), ""
         try:

@@ -25,9 +25,10 @@ from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors
 from foretime_sidecar.ordering.places_gained import places_gained
+from foretime_sidecar.ordering.protected_jobs import LateJobs, Protected
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors, raised_name
-from foretime_sidecar.ordering.start_plan import waited_s
+from foretime_sidecar.ordering.start_plan import holds_reservation
 from foretime_sidecar.ordering.start_way import SlurmStarts, StartWay
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import as_submitted
@@ -73,6 +74,8 @@ class StartNow:
         As of `OwnSiteFactors`.
     way
         The scheduler's; ``None``: Slurm's.
+    late
+        Who waits too long over its start without Foretime; ``None``: nobody.
 
     Attributes
     ----------
@@ -90,10 +93,12 @@ class StartNow:
         store: Store,
         lock: threading.RLock,
         way: StartWay | None = None,
+        late: LateJobs | None = None,
     ) -> None:
         self._way = way or SlurmStarts()
         self._hook = hook
         self._order = order
+        self._late_jobs = late
         self._client = client
         self._lock = lock
         self._own = OwnSiteFactors(client, store, lock)
@@ -175,12 +180,14 @@ class StartNow:
             may = may and job.request.job_id not in too_far
             return self._expected(job, now, expected) if may else None
 
+        after_s = self._order.protect_after_s
+        late = Protected.of(self._late_jobs, waiting.values(), now)
         plan, wanted = self._way.plan(
             look,
             expected_of,
             seen,
-            lambda name: self._late(name, now),
-            lambda job: self._is_protected(job, now),
+            lambda name: 1.0 if late.is_in(name) else self._late(name, now),
+            lambda job: job in late or holds_reservation(job, after_s, now),
         )
         self._note_heads(plan.heads, look)
         changes = {
@@ -246,10 +253,6 @@ class StartNow:
             and not outside(job, self._hook)
             and not exclusions.is_chosen(exclusions.names_of(job))
         )
-
-    def _is_protected(self, job: QueuedJob, now: int) -> bool:
-        after_s = self._order.protect_after_s
-        return after_s > 0 and can_start(job, now) and waited_s(job, now) >= after_s
 
     def _expected(self, job: QueuedJob, now: int, expected: Expected) -> RolePrediction | None:
         """Ask how long a job will run; from time to time anew."""

@@ -29,8 +29,9 @@ from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.role_times import RoleTimes
 
 from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.queue_snapshot import snapshot_of
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
@@ -86,6 +87,18 @@ def plan_starts(
         reservations=look.reservations,
         tells=False,
     )
+    return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
+
+
+def plan_starts_in(
+    taken: QueueSnapshot,
+    expected: Callable[[QueuedJob], RolePrediction | None],
+    own_priority: Callable[[QueuedJob], int],
+    lateness: Callable[[str], float],
+    is_protected: Callable[[QueuedJob], bool],
+) -> StartPlan:
+    """Say who of a snapshot should start now; parameters as of `plan_starts`."""
+    now = taken.snapshot.now
     waiting = taken.jobs[len(taken.snapshot.running) :]
     if not waiting or taken.live is None:
         return StartPlan((), {})
@@ -101,7 +114,7 @@ def plan_starts(
     for row, job in enumerate(waiting):
         if (time := times[id(job)]) is not None:
             share = max(late[name] for name in partitions.of(job))
-            order[row] = max(round(start_key(time, job, look.taken_at)), 1)
+            order[row] = max(round(start_key(time, job, now)), 1)
             fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
     in_order = _in_order(waiting, column, partitions)
@@ -111,7 +124,7 @@ def plan_starts(
         return first_pass(snapshot, _pass_with(reservations))
 
     started = started_with(1)
-    heads = _heads(waiting, started, in_order, partitions, look.taken_at)
+    heads = _heads(waiting, started, in_order, partitions, now)
     of_head = {id(job) for job in heads.values()}
     front = np.array(
         [
@@ -133,7 +146,7 @@ def plan_starts(
         time = times[id(job)]
         if how in (0, StartedBy.HEAD) or time is None or partitions.tier_of(job) < highest:
             continue  # Slurm starts by itself who is the first
-        starts[id(job)] = start_key(time, job, look.taken_at)
+        starts[id(job)] = start_key(time, job, now)
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 
@@ -167,6 +180,11 @@ def as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snap
 def waited_s(job: QueuedJob, now: int) -> int:
     """Say for how long a job has waited since it could first start, seconds."""
     return max(now - max(job.eligible_time or 0, job.request.submit_time), 0)
+
+
+def holds_reservation(job: QueuedJob, after_s: int, now: int) -> bool:
+    """Whether a job has waited for so long that it holds a reservation; ``after_s`` 0: never."""
+    return after_s > 0 and can_start(job, now) and waited_s(job, now) >= after_s
 
 
 def start_key(time: RolePrediction, job: QueuedJob, now: int) -> float:

@@ -10,6 +10,7 @@ from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_sidecar.clients.client import SchedulerClient
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
+from foretime_sidecar.ordering.protected_jobs import LateJobs
 from foretime_sidecar.schedulers.pbs import PbsStrategy, pbs_client, pbs_site
 from foretime_sidecar.schedulers.slurm import SlurmStrategy, slurm_client, slurm_site
 from foretime_sidecar.schedulers.strategy import SchedulerStrategy
@@ -41,6 +42,7 @@ def strategy_of(
     runtimes: Callable[[], RuntimeHistories | None],
     bounds: NotedBounds | None,
     site: KeptSite | None,
+    late: LateJobs | None = None,
     *,
     unhurried: bool,
 ) -> SchedulerStrategy:
@@ -50,7 +52,7 @@ def strategy_of(
     """
     if settings.scheduler.kind == "pbs":
         return PbsStrategy(settings, client, store, lock, site)
-    return SlurmStrategy(settings, client, store, lock, runtimes, bounds, unhurried=unhurried)
+    return SlurmStrategy(settings, client, store, lock, runtimes, bounds, late, unhurried=unhurried)
 
 
 def kept_site_of(settings: Settings, *, asks: bool = True) -> KeptSite | None:

@@ -18,6 +18,7 @@ from foretime_sidecar.clients.slurm.rest_connection import RestConnection
 from foretime_sidecar.forecasts.latest_starts import NotedBounds
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.ordering import QueueOrdering, ordering_of
+from foretime_sidecar.ordering.protected_jobs import LateJobs
 from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined, refinements_of
@@ -43,6 +44,8 @@ class SlurmStrategy:
         Gives how long jobs really take, as far as that is learned.
     bounds
         When jobs start no later than, if that is noted.
+    late
+        Who waits too long over its start without Foretime; ``None``: nobody.
     unhurried
         Whether planning the queue may take as long as it takes, as in a replay.
 
@@ -67,6 +70,7 @@ class SlurmStrategy:
         lock: threading.RLock,
         runtimes: Callable[[], RuntimeHistories | None],
         bounds: NotedBounds | None,
+        late: LateJobs | None = None,
         *,
         unhurried: bool,
     ) -> None:
@@ -79,7 +83,8 @@ class SlurmStrategy:
         if settings.scheduler.client != "commands":
             return  # the others can't set site factors
         if settings.starts_jobs:
-            self.starts = StartNow(settings.hook, settings.queue_order, client, store, lock)
+            order = settings.queue_order
+            self.starts = StartNow(settings.hook, order, client, store, lock, late=late)
         else:
             self.ordering = ordering_of(
                 settings, client, store, lock, runtimes, bounds, unhurried=unhurried

@@ -15,6 +15,7 @@ from foretime_sim.policies.order import OrderName
 from pydantic import Field, create_model
 
 from foretime_sidecar.settings.api_settings import ApiSettings
+from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
 from foretime_sidecar.settings.learned_settings import LearnedSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
@@ -567,6 +568,7 @@ class Settings(Section):
     queue_order: QueueOrderSettings = QueueOrderSettings()
     forecast: ForecastSettings = ForecastSettings()
     estimators: EstimatorsSettings = EstimatorsSettings()
+    beside: BesideSettings = BesideSettings()
     api: ApiSettings = ApiSettings()
 
     @property

@@ -299,3 +299,41 @@ def start_bounds(database: Database) -> None:
 def earlier_site_factors(database: Database) -> None:
     """Keep what a job's site factor was before ours, so that it is given back as it was."""
     database.execute("ALTER TABLE site_factors ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0")
+
+
+@migrations(name="0017-plain-starts")
+def plain_starts(database: Database) -> None:
+    """Keep each job, and when it would have started on the plain scheduler; records are JSON."""
+    database.execute(
+        """
+        CREATE TABLE plain_days (
+            began_at INTEGER PRIMARY KEY,
+            machine TEXT NOT NULL,
+            site TEXT NOT NULL,
+            with_us INTEGER NOT NULL,
+            settled_at INTEGER
+        )
+        """
+    )
+    database.execute(
+        """
+        CREATE TABLE plain_starts (
+            job_id TEXT NOT NULL,
+            submit_time INTEGER NOT NULL,
+            user TEXT,
+            processors INTEGER NOT NULL,
+            seen_at INTEGER NOT NULL,
+            could_start INTEGER,
+            start_time INTEGER,
+            end_time INTEGER,
+            runtime_s INTEGER,
+            plain_start INTEGER,
+            start_with_us INTEGER,
+            with_us INTEGER,
+            record TEXT NOT NULL,
+            PRIMARY KEY (job_id, submit_time)
+        ) WITHOUT ROWID
+        """
+    )
+    database.execute("CREATE INDEX plain_starts_by_time ON plain_starts (could_start)")
+    database.execute("CREATE INDEX plain_starts_by_user ON plain_starts (user)")

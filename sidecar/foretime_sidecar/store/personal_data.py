@@ -25,6 +25,10 @@ COLUMNS = {
         *("job_id", "submit_time", "user", "noted_at", "planned_start", "latest_start"),
         *("outcome", "happened_at"),
     ),
+    "plain_starts": (
+        *("job_id", "submit_time", "user", "processors", "seen_at", "could_start", "start_time"),
+        *("end_time", "runtime_s", "plain_start", "start_with_us", "with_us", "record"),
+    ),
     "told_users": ("user", "told_at"),
 }
 """Columns of the tables that name users."""

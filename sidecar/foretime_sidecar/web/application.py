@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.web.api.administration import add_administration
+from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
@@ -71,6 +72,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     add_administration(app, sidecar, clock)
     add_queue_order(app, desk)
     add_estimators(app, sidecar)
+    add_brought(app, sidecar, clock)
     add_personal(app, sidecar, clock)
     add_change_token(app, tokens)
     add_page(app, desk, health, limits, turns, clock)
@@ -221,6 +223,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         if sidecar.forecasting is None
         else sidecar.forecasting.last_failure,
         "site": None if sidecar.site is None else sidecar.site.standing.as_json(now),
+        "last_beside_error": "" if sidecar.beside is None else sidecar.beside.last_failure,
         "last_estimators_error": ""
         if sidecar.scoreboard is None
         else sidecar.scoreboard.last_failure,

@@ -103,6 +103,7 @@ class Daemon:
                 forecasts=True,
                 shadow=settings.estimators.shadow,
                 site=kept_site_of(settings, asks=client is None),
+                beside=settings.beside.enabled,
             )
             undo.pop_all()
         self.forecasts = BackgroundThread(
@@ -118,6 +119,11 @@ class Daemon:
                 "scores of estimators", self.sidecar.scoreboard, settings.estimators.cpu_percent
             )
             self._background.append(self.shadow)
+        if self.sidecar.beside is not None:
+            beside = BackgroundThread(
+                "the plain scheduler beside", self.sidecar.beside, settings.beside.cpu_percent
+            )
+            self._background.append(beside)
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._answering_s = 0.0  # of the controller's, until the pause was last set

@@ -2,12 +2,16 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <tuple>
+#include <utility>
 
 #include "bindings/node_snapshot_bindings.hpp"
 #include "bindings/owned_array.hpp"
@@ -114,6 +118,14 @@ nb::ndarray<nb::numpy, std::int8_t, nb::ndim<1>> first_pass_of(const Beginning& 
   auto* values = owned_array<std::int8_t>(started.size(), owner);
   for (std::size_t i = 0; i < started.size(); ++i) values[i] = static_cast<std::int8_t>(started[i]);
   return {values, {started.size()}, owner};
+}
+
+// An engine that goes on from the moment, and the rows of the pending jobs by its indices.
+std::pair<std::unique_ptr<Engine>, std::vector<std::size_t>> begun_engine(
+    const Beginning& beginning, Column actual_runtime) {
+  std::vector<std::size_t> order;
+  auto engine = begun(beginning, actual_runtime.data(), order);
+  return {std::move(engine), std::move(order)};
 }
 
 // Jobs that have not started, in the order of their indices.
@@ -265,7 +277,8 @@ void register_forward(nb::module_& m) {
            nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
            nb::arg("threads"))
-      .def("first_pass", &first_pass_of);
+      .def("first_pass", &first_pass_of)
+      .def("engine", &begun_engine, nb::arg("actual_runtime"));
 
   nb::class_<Arrivals>(m, "Arrivals")
       .def(nb::init<>())

@@ -318,6 +318,17 @@ std::vector<StartedBy> first_pass(const Beginning& beginning) {
   return started;
 }
 
+std::unique_ptr<Engine> begun(const Beginning& beginning, const Seconds* actual_runtime,
+                              std::vector<std::size_t>& order) {
+  const Samples samples{1, actual_runtime, {}};
+  const Prepared prepared = prepare(beginning, std::nullopt);
+  auto engine = std::make_unique<Engine>(beginning.machine, beginning.policy, beginning.now,
+                                         beginning.reservations);
+  begin(*engine, beginning, samples, prepared, 0);
+  order = prepared.order;
+  return engine;
+}
+
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "planning/slurm/slurm_planner.hpp"
 
 namespace foretime {
+
+class Engine;
 
 // Nodes in place of a flat pool, and what jobs have and ask of them.
 struct NodeBeginning {
@@ -94,6 +97,12 @@ struct Samples {
 
 // How each pending job starts in one pass at the moment itself, all that run going on beyond it.
 std::vector<StartedBy> first_pass(const Beginning& beginning);
+
+// An engine at the moment itself, for whoever lives on from there step by step; jobs take
+// `actual_runtime`, the running ones first. Their indices are the running jobs', then the pending
+// ones' in the order of submission, which is written to `order` as rows of the pending jobs.
+std::unique_ptr<Engine> begun(const Beginning& beginning, const Seconds* actual_runtime,
+                              std::vector<std::size_t>& order);
 
 // Runs every sample until all pending jobs have started, or only until those at `only` have (each
 // named once), and writes a row of start times: running jobs first, or just of those, in their

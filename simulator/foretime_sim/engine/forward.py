@@ -264,8 +264,12 @@ def first_pass(snapshot: Snapshot, policy: Policy) -> Int8Array:
     >>> first_pass(Snapshot.of(engine), Policy()).tolist()
     [1, 0, 0, 3]
     """
-    beginning, _ = _with_nodes(snapshot, policy, None)
-    return beginning.first_pass()
+    return snapshot_beginning(snapshot, policy).first_pass()
+
+
+def snapshot_beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:
+    """Give the core a snapshot with its machine; InputError as `forward_runs`."""
+    return _with_nodes(snapshot, policy, None)[0]
 
 
 def _run(

@@ -37,9 +37,7 @@ class World:
     """A mock Slurm whose head job waits for two hours, and what starts jobs there."""
 
     def __init__(self, most_places_gained: int = 0) -> None:
-        self.order = QueueOrderSettings(
-            head_delay_s=HOUR, most_places_gained=most_places_gained
-        )
+        self.order = QueueOrderSettings(head_delay_s=HOUR, most_places_gained=most_places_gained)
         machine = Machine.flat(PROCESSORS)
         self.slurm = MockSlurm(
             SlurmSetup(PROCESSORS, machine=machine),

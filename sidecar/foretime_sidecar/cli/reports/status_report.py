@@ -11,6 +11,7 @@ from typing import Any
 from foretime_estimators.jobs.errors import StateError
 
 from foretime_sidecar.cli.options.site_settings import SiteSettings
+from foretime_sidecar.cli.reports.brought_tables import brought_line
 from foretime_sidecar.ordering.order_words import ORDERS
 from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED, lengthens_waits
 from foretime_sidecar.settings.settings import Settings
@@ -31,12 +32,14 @@ def status_answer(
     found
         The settings.
     asked
-        What the daemon said of ``daemon``, ``breaker`` and ``queue_order``, or why it did not.
+        What the daemon said of ``daemon``, ``breaker``, ``queue_order`` and ``brought``, or why it
+        did not.
     """
     chosen, now = found.settings, int(time.time())
     table, table_error = _table(chosen, now)
     (daemon, daemon_error), (breaker, breaker_error) = asked["daemon"], asked["breaker"]
     order, order_error = asked["queue_order"]
+    brought, brought_error = asked["brought"]
     return {
         "settings": None if found.file is None else str(found.file),
         "mode_set": chosen.hook.mode,
@@ -52,6 +55,8 @@ def status_answer(
         "breaker_error": breaker_error,
         "queue_order": order,
         "queue_order_error": order_error,
+        "brought": brought,
+        "brought_error": brought_error,
     }
 
 
@@ -118,7 +123,21 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
         lines.append(f"waits    {MEASURED}: {INSTEAD}")
     if settings.queue_order.keeps_order or settings.starts_jobs:
         lines.append(f"order    {_order(answer)}")
+    lines += [f"brought  {line}" for line in _brought(answer["brought"])]
     return lines
+
+
+def _brought(brought: dict[str, Any] | None) -> list[str]:
+    """Say what Foretime has brought in four weeks, and what it would have."""
+    if brought is None:
+        return []
+    lines = [
+        brought_line(brought[kind], would=would)
+        for kind, would in (("brought", False), ("would_bring", True))
+        if brought[kind]["jobs"]
+    ]
+    why_not = brought["standing"]["why_not"]
+    return lines or [f"nothing can be told: {why_not}" if why_not else "nothing can be told yet"]
 
 
 def _looks(daemon: dict[str, Any] | None) -> list[str]:

@@ -12,12 +12,18 @@ from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, site_listen
 from foretime_sidecar.cli.options.json_option import JsonOption
 
+_PATHS = (
+    ("breaker", "/v1/breaker"),
+    ("queue_order", "/v1/queue-order"),
+    ("brought", "/v1/brought"),
+)
+
 
 def status(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how Foretime stands: mode, daemon, table, circuit breaker, switch, queue order.
+    """Say how Foretime stands: mode, daemon, table, breaker, switch, queue order, gains.
 
     Exit code 0 if the daemon runs and the table can be used, else 1.
 
@@ -26,7 +32,7 @@ def status(
     listen = site_listen(settings)
     daemon, error = _asked(listen, "/healthz")
     asked = {"daemon": (daemon, error)}
-    for name, path in (("breaker", "/v1/breaker"), ("queue_order", "/v1/queue-order")):
+    for name, path in _PATHS:
         asked[name] = _asked(listen, path) if daemon else (None, error)
 
     # Imports all settings, which takes longer than the daemon does.

@@ -314,6 +314,19 @@ class StepwiseNames:
         core.describe_for_slurm(index, row, licenses)
         self._said[index] = _Said(user, account, reservation, slurm_partition, said)
 
+    def note(
+        self,
+        index: int,
+        user: str | None,
+        account: str | None,
+        reservation: str | None,
+        slurm_partition: str,
+        said: SiteJob,
+    ) -> None:
+        """Note what a job says that the core has been told of in the same order by `row`."""
+        self.row(f"job {index}", user, account, reservation, slurm_partition, said)
+        self._said[index] = _Said(user, account, reservation, slurm_partition, said)
+
     def change(
         self,
         core: _core.Engine,

@@ -1,0 +1,335 @@
+"""The plain scheduler beside: what happens is noted, days are lived again, and it is told.
+
+Each day begins with the real running and waiting jobs at its first look. What a run says of a day
+is an estimate until all of the day's jobs have ended: then the day is worked out once more, with
+the runtimes that they really had, and settled.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.jobs.errors import InputError, StateError
+from foretime_estimators.time_units import DAY_S
+
+from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.learning.enforced_part import outside
+from foretime_sidecar.learning.event_feed import EventFeed
+from foretime_sidecar.learning.guarded_estimator import HeldEstimator
+from foretime_sidecar.plain_beside.account import Account, By, account_of
+from foretime_sidecar.plain_beside.day_book import DayBook
+from foretime_sidecar.plain_beside.known_jobs import KnownJob
+from foretime_sidecar.plain_beside.late_jobs import LateJobs
+from foretime_sidecar.plain_beside.lived_days import lived
+from foretime_sidecar.plain_beside.model_starts import ModelStarts
+from foretime_sidecar.plain_beside.worse_days import why_worse
+from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.queue_events import PastEvents
+from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.settings.settings import Settings
+from foretime_sidecar.site_import.kept_site import KeptSite
+from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
+from foretime_sidecar.store.model_states import NAMED, ModelStates
+from foretime_sidecar.store.store import Store
+
+logger = logging.getLogger("foretime")
+
+WARM_UP_DAYS = 7
+"""So many days before the one that it counts for a run begins: the queue has to become what it
+would be without Foretime."""
+ACCOUNT_DAYS = 28
+"""Of which the metrics tell."""
+_SETTLED_AFTER_S = 8 * DAY_S
+"""A day is settled at the latest so long after its end, whatever still runs."""
+_MOST_JOBS = 50_000
+"""That are held for runs: with more, runs begin later."""
+_MOST_WITH_US_S = 600.0
+"""Of a processor: after a run with jobs started at once that takes longer the next begin later."""
+_RUN_EVERY_S = 900
+_AT_A_TIME_S = 0.5
+_JUDGED_DAYS = 14
+
+_Run = Generator[None, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class BesideStanding:
+    """How the runs beside stand.
+
+    Attributes
+    ----------
+    why_not
+        Why nothing is run; "" if it is.
+    days, settled_days
+        That were begun and are kept, and worked out for good.
+    open_jobs
+        Jobs that runs still need.
+    ran_at
+        Until when the latest run knows what happened, epoch seconds; ``None`` before the first.
+    """
+
+    why_not: str
+    days: int
+    settled_days: int
+    open_jobs: int
+    ran_at: int | None
+
+
+class PlainBeside:
+    """A `foretime_sidecar.queue.background_thread.BackgroundWork`.
+
+    Parameters
+    ----------
+    settings, store, lock
+        The sidecar's; the lock is held for a statement at a time.
+    site
+        Keeps the site that is run; ``None`` where nobody knows it.
+    works_now
+        Whether Foretime changes anything now.
+    unhurried
+        Whether a refresh may take as long as it takes, as in a replay.
+
+    Attributes
+    ----------
+    failures, last_failure
+        How often a refresh has failed, and why the last did; "" if it went through.
+    late
+        Who waits too long over its start on the plain scheduler.
+    latest_account
+        What Foretime has brought in four weeks, as of the latest run; ``None`` before, and with
+        too few users.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        lock: threading.RLock,
+        site: KeptSite | None,
+        works_now: Callable[[], bool],
+        *,
+        unhurried: bool = False,
+    ) -> None:
+        self.failures = 0
+        self.last_failure = ""
+        self.late = LateJobs(settings.beside.most_late_s)
+        self.latest_account: Account | None = None
+        self._settings = settings
+        self._lock = lock
+        self._works_now = works_now
+        self._unhurried = unhurried
+        self._book = DayBook(store, lock, site)
+        self._breaker = BreakerEvents(store)
+        self._estimator = HeldEstimator(settings.learned.estimator, settings.accuracy.to_model())
+        self._feed = EventFeed(
+            self._estimator,
+            f"{NAMED}plain scheduler beside, {settings.learned.estimator}",
+            PastEvents(store, lock),
+            ModelStates(store, lock),
+            settings.store.retention_days * DAY_S,
+        )
+        self._look: Look | None = None
+        self._worked_on: Look | None = None
+        self._run: _Run | None = None
+        self._run_at: int | None = None
+        self._run_failed = ""
+        self._with_days = WARM_UP_DAYS  # as many as there is time for
+        self._estimated: int | None = None  # the day that was last lived with us, by its beginning
+
+    @property
+    def standing(self) -> BesideStanding:
+        """How things stand."""
+        book, days = self._book, list(self._book.days)
+        settled = sum(day.settled_at is not None for day in days)
+        why_not = book.why_not or self._run_failed
+        return BesideStanding(why_not, len(days), settled, len(book.jobs), self._run_at)
+
+    def account(self, since: int, by: By, user: str | None = None) -> Account:
+        """Say what Foretime has brought since a time, of everybody's jobs or of one user's.
+
+        Raises
+        ------
+        StateError
+            If the store can't be read.
+        """
+        jobs = self._book.rows.judged(since)
+        if user is not None:
+            jobs = [job for job in jobs if job.user == user]
+        return account_of(jobs, since, by)
+
+    def looked(self, look: Look) -> None:
+        """Leave a look at the queue; takes no time."""
+        self._look = look
+
+    def forget(self) -> None:
+        """Read all anew, as somebody's rows were erased; with the store's lock held."""
+        self._book.must_read = True
+        self._feed.forget()
+
+    def save(self) -> None:
+        """Save what the estimator has learned; all else is kept as it happens."""
+        if self._worked_on is not None:
+            self._feed.save(self._worked_on.taken_at)
+
+    def refresh(self, *, hurried: bool = False) -> bool:
+        """Note the latest look, and go on with what is to be worked out; say if there is more."""
+        look = self._look
+        if look is None:
+            return False
+        if self._book.must_read:
+            self._run, self._run_at = None, None
+            self._book.read()
+            self.late.note(self._book.jobs.values())
+        if look is not self._worked_on:
+            self._note(look)
+            self._worked_on = look
+        if self._run is None:
+            self._run = self._next_run(look.taken_at)
+        if self._run is None or hurried:
+            return False
+        began = time.thread_time()
+        while self._unhurried or time.thread_time() - began < _AT_A_TIME_S:
+            try:
+                next(self._run)
+            except StopIteration:
+                self._run = self._next_run(look.taken_at)
+                if self._run is None:
+                    return False
+            except StateError:
+                self._run = None
+                raise
+            except Exception as error:  # noqa: BLE001 - a model's mistake costs its answer alone
+                self._run = None
+                self._failed(error)
+                return False
+        return True
+
+    def _note(self, look: Look) -> None:
+        try:
+            self._feed.follow(look, math.inf if self._unhurried else _AT_A_TIME_S)
+        except StateError as error:
+            logger.warning("the plain scheduler beside goes by requests: %s", error)
+        self._book.note(look, self._expected, works_now=self._works_now())
+
+    def _expected(self, job: QueuedJob, now: int) -> RolePrediction | None:
+        if not self._feed.caught_up:
+            return None
+        return self._estimator.predict_roles(as_submitted(job), now)
+
+    def _failed(self, error: Exception) -> None:
+        why_not = f"{error}" if isinstance(error, InputError) else repr(error)
+        if why_not != self._run_failed:
+            logger.warning("the plain scheduler can't be run beside: %s", why_not)
+        self._run_failed = why_not
+
+    def _next_run(self, now: int) -> _Run | None:
+        """Give what is to be worked out next; ``None``: nothing is due."""
+        days = self._book.days
+        for number, day in enumerate(days[:-1]):
+            over_at = days[number + 1].began_at
+            if day.settled_at is not None:
+                continue
+            if self._is_known(day.began_at, over_at) or now - over_at > _SETTLED_AFTER_S:
+                return self._settle(number, now)
+            break
+        if days and (self._run_at is None or now - self._run_at >= _RUN_EVERY_S):
+            return self._live_on(now)
+        return None
+
+    def _is_known(self, since: int, until: int) -> bool:
+        """Whether all jobs that could start in a time have ended."""
+        return all(
+            job.has_ended
+            for job in self._book.jobs.values()
+            if job.could_start is not None and since <= job.could_start < until
+        )
+
+    def _live_on(self, now: int) -> _Run:
+        """Run the last days up to now, and on until all who wait have started."""
+        self._run_at, days = now, self._book.days
+        first = max(len(days) - 1 - WARM_UP_DAYS, 0)
+        # What is settled stays.
+        since = next(day for day in days if day.settled_at is None).began_at
+        yield from self._plain(first, now, lambda job: (job.could_start or 0) >= since)
+        self._run_failed = ""
+        self.late.note(self._book.jobs.values())
+        yesterday = len(days) - 2
+        if yesterday >= 0 and days[yesterday].began_at != self._estimated:
+            self._estimated = days[yesterday].began_at
+            if days[yesterday].settled_at is None:
+                yield from self._with_us(yesterday, now)
+
+    def _settle(self, number: int, now: int) -> _Run:
+        """Work a day out for good, and let go of what no later run needs."""
+        book = self._book
+        days = book.days
+        day, over_at = days[number], days[number + 1].began_at
+
+        def of_day(job: KnownJob) -> bool:
+            return job.could_start is not None and day.began_at <= job.could_start < over_at
+
+        try:
+            yield from self._plain(max(number - WARM_UP_DAYS, 0), now, of_day)
+            yield from self._with_us(number, now)
+        except StateError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a day that can't be lived must not stop others
+            self._failed(error)
+        first = max(number + 1 - WARM_UP_DAYS, 0)
+        while (
+            first <= number
+            and len(book.jobs) - len(book.ended_before(days[first].began_at)) > _MOST_JOBS
+        ):
+            first += 1
+        book.settle(day, now, days[first].began_at)
+        book.forget_before(now - self._settings.store.retention_days * DAY_S)
+        self._judge(now)
+
+    def _plain(self, first: int, now: int, wanted: Callable[[KnownJob], bool]) -> _Run:
+        moment, jobs = self._book.days[first].moment, list(self._book.jobs.values())
+        self._book.take((yield from lived(jobs, moment, now, wanted)), with_us=False)
+        since = now - ACCOUNT_DAYS * DAY_S
+        judged = self._book.rows.judged(since)
+        users = {job.user for job in judged if job.user is not None}
+        enough = len(users) >= self._settings.api.smallest_group
+        self.latest_account = account_of(judged, since, "week") if enough else None
+
+    def _with_us(self, number: int, now: int) -> _Run:
+        """Run a day as it would be with jobs started at once."""
+        days = self._book.days
+        day, over_at = days[number], days[number + 1].began_at
+        moment, began = days[max(number - self._with_days, 0)].moment, time.thread_time()
+        hook, order = self._settings.hook, self._settings.queue_order
+        raiser = ModelStarts(
+            self._settings.scheduler.poll_interval_s,
+            order,
+            lambda job: job.reservation is None and not job.opted_out and not outside(job, hook),
+        )
+        starts = yield from lived(
+            list(self._book.jobs.values()),
+            moment,
+            now,
+            lambda job: job.could_start is not None and day.began_at <= job.could_start < over_at,
+            raiser,
+        )
+        self._book.take(starts, with_us=True)
+        if time.thread_time() - began > _MOST_WITH_US_S and not self._unhurried:
+            self._with_days //= 2
+
+    def _judge(self, now: int) -> None:
+        """Open the circuit breaker if waits with us have been clearly longer than without."""
+        if not self._works_now():
+            return
+        with self._lock:
+            since = max(self._breaker.reset_at(), now - _JUDGED_DAYS * DAY_S)
+        reason = why_worse(self._book.rows.judged(since))
+        if reason:
+            logger.error("the circuit breaker opens: %s", reason)
+            with self._lock:
+                self._breaker.add(BreakerEvent(now, "tripped", reason))

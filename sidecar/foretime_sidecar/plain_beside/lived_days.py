@@ -1,0 +1,229 @@
+"""The site's own scheduler, run from a real moment on with what is known of later jobs."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from foretime_estimators.arrays import Int64Array
+from foretime_sim.engine.begun_engine import begun_engine
+from foretime_sim.engine.snapshot import PendingJobs, RunningJobs
+from foretime_sim.engine.stepwise import Engine
+from foretime_sim.policies.order import Order
+from foretime_sim.policies.policy import Policy
+from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.waits.moment import Moment
+
+from foretime_sidecar.clients.client import Queue, QueuedJob, Reservation
+from foretime_sidecar.clients.cluster import Cluster, HeldNode
+from foretime_sidecar.forecasts.slurm_moment import under_slurm
+from foretime_sidecar.plain_beside.known_jobs import KnownJob
+from foretime_sidecar.queue.live_machine import LiveMachine
+from foretime_sidecar.queue.queue_events import Key
+from foretime_sidecar.queue.queue_snapshot import snapshot_of
+
+_STEP_S = 6 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class RealMoment:
+    """A moment that runs can begin at: the first look of a day.
+
+    Attributes
+    ----------
+    began_at
+        Epoch seconds.
+    cluster, reservations
+        The nodes and what is set aside of them.
+    held
+        What each job that ran had of the nodes.
+    site
+        How the scheduler is set up.
+    """
+
+    began_at: int
+    cluster: Cluster
+    reservations: tuple[Reservation, ...]
+    held: Mapping[Key, tuple[HeldNode, ...]]
+    site: SlurmSite
+
+
+@dataclass(slots=True)
+class LivingJobs:
+    """Jobs in an engine, by index.
+
+    Attributes
+    ----------
+    engine
+        At its clock's time, epoch seconds.
+    jobs
+        Of each index: what is known of it, and its record as the queue has it.
+    joins_at
+        When each can first start, sorted.
+    live
+        The machine of nodes.
+    """
+
+    engine: Engine
+    jobs: Sequence[tuple[KnownJob, QueuedJob]]
+    joins_at: Sequence[int]
+    live: LiveMachine
+
+
+class Raiser(Protocol):
+    """Who lets jobs start before others in a run."""
+
+    interval_s: int
+
+    def look(self, living: LivingJobs) -> None:
+        """Change what it wants to at the clock's time."""
+        ...
+
+
+def lived(
+    known: Iterable[KnownJob],
+    moment: RealMoment,
+    now: int,
+    wanted: Callable[[KnownJob], bool],
+    raiser: Raiser | None = None,
+) -> Generator[None, None, Mapping[Key, int | None]]:
+    """Run the site's scheduler from a moment on; say when the jobs start that are wanted.
+
+    It pauses now and then, for whoever has only so much time.
+
+    Jobs take as long as they took, or as long as is expected of them ``now``. Who was withdrawn
+    leaves then, started or not.
+
+    Parameters
+    ----------
+    known
+        Jobs that ran, waited or came later.
+    moment
+        Where the run begins, with those that ran and waited as they really did.
+    now
+        Epoch seconds.
+    wanted
+        The run ends when these have started.
+    raiser
+        Who lets jobs start before others; ``None``: nobody.
+
+    Returns
+    -------
+    Mapping
+        The start of each job that is wanted and takes part; ``None``: it never does.
+
+    Raises
+    ------
+    InputError
+        If the site or the queue can't be simulated.
+    """
+    living = _begin(known, moment, now)
+    engine, began_at = living.engine, moment.began_at
+    waited_for = [
+        index
+        for index, (job, _) in enumerate(living.jobs)
+        if wanted(job) and job.key not in moment.held
+    ]
+    leaving = sorted(
+        (job.end_time, index)
+        for index, (job, _) in enumerate(living.jobs)
+        if job.start_time is None and job.end_time is not None
+    )
+    open_ones, until = set(waited_for), began_at
+    while open_ones:
+        until += _STEP_S
+        while leaving and leaving[0][0] <= until:
+            at, index = leaving.pop(0)
+            yield from _advance(living, at, raiser)
+            _leave(engine, index, at)
+        yield from _advance(living, until, raiser)
+        open_ones = {i for i in open_ones if engine.job(i).state in ("submitted", "pending")}
+        if engine.next_event_time is None or until > now + _LONGEST_S:
+            break
+    found: dict[Key, int | None] = {}
+    for index in waited_for:
+        found[living.jobs[index][0].key] = engine.job(index).start_time
+    return found
+
+
+_LONGEST_S = 30 * 86_400
+"""Runs end so long after now, whoever still waits."""
+
+
+def _begin(known: Iterable[KnownJob], moment: RealMoment, now: int) -> LivingJobs:
+    began_at = moment.began_at
+    of_key: dict[Key, KnownJob] = {}
+    queue: list[QueuedJob] = []
+    for job in known:
+        if job.end_time is not None and job.end_time <= began_at:
+            continue
+        nodes = moment.held.get(job.key)
+        if nodes is not None:
+            queue.append(job.running_since(job.start_time or began_at, nodes))
+        elif job.start_time is not None and job.start_time < began_at:
+            continue  # suspended, or the scheduler told of it late
+        elif job.could_start is not None:
+            queue.append(job.waiting_from(job.could_start))
+        of_key[job.key] = job
+    queue.sort(key=lambda job: (job.request.submit_time, job.request.job_id))
+    taken = snapshot_of(
+        Queue(1, tuple(queue)),
+        moment.cluster,
+        taken_at=began_at,
+        reservations=moment.reservations,
+        knows_limits=True,
+    )
+    rows = [
+        (of_key[record.request.job_id, record.request.submit_time], record) for record in taken.jobs
+    ]
+    runtimes = np.array([job.runtime_at(now) for job, _ in rows], dtype=np.int64)
+    snapshot, running = taken.snapshot, len(taken.snapshot.running)
+    # The real scheduler may be slow to end a job at its limit.
+    snapshot = replace(
+        snapshot,
+        running=replace(snapshot.running, time_limit=_limits(snapshot.running, runtimes[:running])),
+        pending=replace(snapshot.pending, time_limit=_limits(snapshot.pending, runtimes[running:])),
+    )
+    asked = np.empty(0, dtype=np.int64)
+    under = under_slurm(
+        Moment(snapshot, Policy(order=Order.PRIORITY), taken.requests, asked), moment.site
+    )
+    engine, index = begun_engine(under.snapshot, under.policy, runtimes)
+    jobs = [rows[column] for column in np.argsort(index).tolist()]
+    joins_at = sorted(record.eligible_time or 0 for _, record in jobs[running:])
+    if taken.live is None:
+        raise TypeError("a snapshot on nodes has a machine")
+    return LivingJobs(engine, jobs, joins_at, taken.live)
+
+
+def _limits(jobs: RunningJobs | PendingJobs, runtimes: Int64Array) -> Int64Array:
+    return np.maximum(jobs.requested_time, runtimes)
+
+
+def _leave(engine: Engine, index: int, now: int) -> None:
+    """Take a job out that was withdrawn: of the queue, or while it runs."""
+    job = engine.job(index)
+    if job.state in ("submitted", "pending"):
+        engine.cancel(index)
+    elif job.state == "running" and job.start_time is not None:
+        engine.update(index, actual_runtime=max(now - job.start_time, 0))
+
+
+def _advance(living: LivingJobs, until: int, raiser: Raiser | None) -> Generator[None, None, None]:
+    """Bring the clock up to a time, with a look whenever something has happened."""
+    engine = living.engine
+    if raiser is None:
+        engine.advance(until)
+        yield
+        return
+    while engine.now < until:
+        before = engine.now
+        at = min(before + raiser.interval_s, until)
+        moves = engine.advance(at)
+        came = bisect_right(living.joins_at, at) > bisect_right(living.joins_at, before)
+        if came or len(moves.started) or len(moves.finished):
+            raiser.look(living)
+            yield

@@ -1,0 +1,115 @@
+"""Jobs started at once in a run of the model, as `ordering.start_now` does live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_sim.engine.snapshot import PendingJobs, Snapshot
+
+from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.ordering.start_plan import holds_reservation, plan_starts_in
+from foretime_sidecar.plain_beside.lived_days import LivingJobs
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+
+
+class ModelStarts:
+    """A `foretime_sidecar.plain_beside.lived_days.Raiser`.
+
+    Parameters
+    ----------
+    interval_s
+        Between two looks, seconds.
+    order
+        How late a head job may be over its start in the model without Foretime before nobody goes
+        before it on an expected runtime, and for how long a job waits before it holds a
+        reservation.
+    may_start
+        Whether a job may be raised.
+    """
+
+    def __init__(
+        self, interval_s: int, order: QueueOrderSettings, may_start: Callable[[QueuedJob], bool]
+    ) -> None:
+        self.interval_s = interval_s
+        self._order = order
+        self._may_start = may_start
+        self._given: dict[int, int] = {}  # site factors, by index
+        self._heads: dict[str, int] = {}  # index of the head job of each slurm_partition
+
+    def look(self, living: LivingJobs) -> None:
+        """Raise the jobs that should start now, and give back the others."""
+        engine, now = living.engine, living.engine.now
+        snapshot, indices = _waiting_now(Snapshot.of(engine))
+        records = [living.jobs[index][1] for index in indices]
+        index_of = {id(record): index for record, index in zip(records, indices, strict=True)}
+        taken = QueueSnapshot(snapshot, (), tuple(records), (), (), living.live)
+        waiting = records[len(snapshot.running) :]
+
+        def expected(record: QueuedJob) -> RolePrediction | None:
+            known, _ = living.jobs[index_of[id(record)]]
+            return known.expected if self._may_start(record) else None
+
+        priority = {
+            id(record): (engine.slurm_priority(index_of[id(record)]) or 0) for record in waiting
+        }
+        own = {key: value - self._given.get(index_of[key], 0) for key, value in priority.items()}
+
+        def late(slurm_partition: str) -> float:
+            head = self._heads.get(slurm_partition)
+            start = None if head is None else living.jobs[head][0].plain_start
+            return 0.0 if start is None else (now - start) / self._order.head_delay_s
+
+        plan = plan_starts_in(
+            taken,
+            expected,
+            lambda record: own[id(record)],
+            late,
+            lambda record: holds_reservation(record, self._order.protect_after_s, now),
+        )
+        self._heads = {name: index_of[id(head)] for name, head in plan.heads.items()}
+        wanted: dict[int, int] = {}
+        top = max(own.values(), default=0)
+        for place, record in enumerate(plan.starts):
+            index, base = index_of[id(record)], own[id(record)]
+            given = self._given.get(index, 0)
+            if not given or base + given <= top:
+                given = top + _ABOVE + len(plan.starts) - place - base
+            wanted[index] = given
+        still = {index_of[id(record)] for record in waiting}
+        for index in (self._given.keys() & still) - wanted.keys():
+            engine.update(index, site_factor=0)
+        for index, given in wanted.items():
+            if self._given.get(index) != given:
+                engine.update(index, site_factor=given)
+        self._given = wanted
+
+
+_ABOVE = 1000
+
+
+def _waiting_now(snapshot: Snapshot) -> tuple[Snapshot, list[int]]:
+    """Give a snapshot without jobs that come later, and the index of each of its jobs."""
+    pending, running = snapshot.pending, len(snapshot.running)
+    there = np.flatnonzero(pending.submit_time <= snapshot.now)
+    index = snapshot.engine_index
+    if index is None or pending.requests is None:
+        raise TypeError("a snapshot of an engine on nodes has indices and requests")
+    kept = PendingJobs(
+        pending.submit_time[there],
+        pending.processors[there],
+        pending.requested_time[there],
+        requests=pending.requests.take(there),
+    )
+    columns = np.concatenate([index[:running], index[running:][there]])
+    reduced = Snapshot(
+        snapshot.now,
+        snapshot.machine_processors,
+        snapshot.running,
+        kept,
+        snapshot.reservations,
+        machine=snapshot.machine,
+    )
+    return reduced, columns.tolist()

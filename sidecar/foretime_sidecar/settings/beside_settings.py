@@ -1,0 +1,33 @@
+"""The settings of the plain scheduler that is run beside."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from foretime_sidecar.settings.settings_section import Section
+
+
+class BesideSettings(Section):
+    """The site's scheduler run on without Foretime, to tell what Foretime brings (Slurm only)."""
+
+    enabled: bool = Field(
+        default=True,
+        description=(
+            "Whether it is run: foretime brought tells what Foretime has brought, or would bring "
+            "(docs/brought.md)."
+        ),
+    )
+    cpu_percent: float = Field(
+        default=2,
+        gt=0,
+        le=100,
+        description="How much of one processor it may use on average.",
+    )
+    most_late_s: int = Field(
+        default=12 * 3600,
+        ge=0,
+        description=(
+            "start-now: a job that waits so much longer than it would have without Foretime is "
+            "protected: nobody is started before it who could delay it; 0: no such bound."
+        ),
+    )

@@ -1,0 +1,48 @@
+"""What the daemon answers of what Foretime has brought: to users of their own jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Query
+from foretime_estimators.time_units import DAY_S
+
+from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.plain_beside.account import By
+from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
+
+SINCE_DAYS = 28
+
+Asker = Annotated[Caller, Depends(caller_of)]
+
+
+def add_brought(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) -> None:
+    """Add the path to the application; it is described in ``docs/api.md``."""
+
+    @app.get("/v1/brought")
+    def brought(
+        caller: Asker, since: Annotated[int | None, Query(ge=0)] = None, by: By = "week"
+    ) -> dict[str, Any]:
+        """Give the hours of waiting that Foretime has saved, or would."""
+        beside = sidecar.beside
+        if beside is None:
+            raise ApiError(
+                404,
+                "the plain scheduler is not run beside here",
+                "beside.enabled",
+                "set beside.enabled = true, and start the daemon again",
+            )
+        user = None if caller.sees_everybody else caller.named()
+        now = math.floor(clock())
+        if since is None:
+            since = max(now - SINCE_DAYS * DAY_S, 0)
+        account = beside.account(since, by, user)
+        standing = dataclasses.asdict(beside.standing)
+        return {
+            "user": user,
+            **account.as_json(),
+            "standing": {**standing, "late_jobs": beside.late.count(now)},
+        }
