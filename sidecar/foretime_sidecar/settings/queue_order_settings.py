@@ -1,4 +1,4 @@
-"""The settings of the queue's order on Slurm, which is kept through site factors."""
+"""The settings of the queue's order, which is kept through site factors, on PBS ranks."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ START_NOW = "start-now"
 
 
 class QueueOrderSettings(Section):
-    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
+    """The queue put in order through each job's SiteFactor (Slurm), or its ft_rank (PBS)."""
 
     order: Literal["none", "start-now", OrderName, "dynp"] = Field(
         default="none",
         description=(
             "none: jobs keep Slurm's order, and what was changed is given back; start-now: they "
             "keep it, but one that should start at once, before others that have to wait anyway, "
-            "is raised to the top until it has (docs/start_now.md); else first come, first served, "
+            "is raised to the top until it has (docs/start_now.md; on PBS docs/start_now_pbs.md, "
+            "and nothing else is there); else first come, first served, "
             "the smallest or largest scheduled time first, the largest expansion factor, or WFP; "
             "dynp: whichever suits the queue best now (docs/slurm_clients.md). "
             "Needs priority/multifactor; let forecast.order be the same, with dynp priority."
