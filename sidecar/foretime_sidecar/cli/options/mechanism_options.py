@@ -39,8 +39,8 @@ class MechanismOptions(OptionGroup):
         Literal["start-now", OrderName, "dynp"] | None,
         typer.Option(
             help="Let the sidecar keep the queue in this order through site factors (Slurm); "
-            "start-now: only raise jobs that should start at once. The run without Foretime keeps "
-            "--order."
+            "start-now: only raise jobs that should start at once (PBS, too). The run without "
+            "Foretime keeps --order."
         ),
     ] = None
     look_interval: Annotated[
@@ -81,7 +81,9 @@ class MechanismOptions(OptionGroup):
         """Refuse what does not go together."""
         if self.beside is not None:
             if self.queue_order is not None:
-                raise InputError("--beside is of PBS, --queue-order of Slurm: give one of them")
+                raise InputError(
+                    "--beside is in the place of what --queue-order goes by: give one of them"
+                )
             if self.chosen(policy) is not Mechanism.PBS_SOFT_WALLTIME:
                 raise InputError(
                     f"--beside {self.beside}: estimators run in the place of PBS's hook; give "
