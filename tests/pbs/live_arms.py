@@ -1,9 +1,10 @@
 """One arm of a live run: the same jobs on an OpenPBS by itself, and beside what helps it.
 
-``python -m tests.pbs.live_arms FOLDER SEED ARM [JOBS [LOAD]]`` as root, from the repository's root,
-writes FOLDER/SEED-ARM-NUMBER.json, NUMBER counting the runs. ARM is one of `ARMS`, with ``-off``
-behind it where strict_ordering is off, as OpenPBS has it by default. Arms run side by side, each on
-a server of its own. What an arm knows at the beginning are 500 other jobs of the same users.
+``python -m tests.pbs.live_arms FOLDER SEED ARM [JOBS [BEGIN]]`` as root, from the repository's
+root, writes FOLDER/SEED-ARM-NUMBER.json, NUMBER counting the runs. ARM is one of `ARMS`, with
+``-off`` behind it where strict_ordering is off, as OpenPBS has it by default. Arms run side by
+side, each on a server of its own, and the first job comes at BEGIN (epoch seconds). What an arm
+knows before are 500 other jobs of the same users.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.slurm.runs.job_generator import JobRecipe, jobs_of
 from tests.slurm.runs.run_job import RunJob
 
 CPUS = 100
-LOOK_S = 5
+LOOK_S, LOAD = 5, 1.3
 ARMS = ("plain", "soft", "cesnet", "start")
 HISTORY = 500
 MARGIN_S = 15
@@ -50,16 +51,16 @@ if str(job.Job_Name)[1:] != "0":
 """
 
 
-def recipe_of(jobs: int, load: float) -> JobRecipe:
+def recipe_of(jobs: int) -> JobRecipe:
     """Give how jobs are drawn: of minutes, and asking for up to ten times as much."""
     return JobRecipe(
-        jobs=jobs, load=load, median_runtime_s=75.0, longest_runtime_s=600, longest_limit_min=60
+        jobs=jobs, load=LOAD, median_runtime_s=75.0, longest_runtime_s=600, longest_limit_min=60
     )
 
 
-def history_of(jobs: int, load: float, seed: int) -> list[RunJob]:
+def history_of(jobs: int, seed: int) -> list[RunJob]:
     """Give other jobs of the same users, who are drawn with the seed, too."""
-    return jobs_of(recipe_of(jobs + HISTORY, load), CPUS, seed)[jobs:]
+    return jobs_of(recipe_of(jobs + HISTORY), CPUS, seed)[jobs:]
 
 
 def finished_of(jobs: list[RunJob], first: int) -> list[FinishedJob]:
@@ -92,9 +93,14 @@ class ArmRun:
         What is submitted, and what is known before.
     log
         Where the daemon's log goes.
+    begin
+        When the first job comes at the earliest, epoch seconds.
     """
 
-    def __init__(self, arm: str, jobs: list[RunJob], history: list[RunJob], log: Path) -> None:
+    def __init__(
+        self, arm: str, jobs: list[RunJob], history: list[RunJob], log: Path, begin: int
+    ) -> None:
+        self._begin = begin
         self._arm, _, off = arm.partition("-")
         assert self._arm in ARMS, arm
         self._strict = off != "off"
@@ -117,7 +123,7 @@ class ArmRun:
                 self._add_hook(server)
             elif self._arm in ("soft", "start"):
                 self._begin_daemon(server, stack)
-            begin = int(time.time()) + 2
+            begin = max(int(time.time()) + 2, self._begin)
             for job in self._jobs:
                 while (wait := begin + job.submit_s - time.time()) > 0:
                     time.sleep(min(wait, 1.0))
@@ -164,7 +170,7 @@ class ArmRun:
             env=server.namespaces.environment,
         )
         stack.callback(daemon.terminate)
-        server.wait_for(foretime.table.exists, "the daemon's table")
+        server.wait_for(foretime.table.exists, "the daemon's table", 1200)
 
     def _submit(self, server: PbsServer, job: RunJob) -> None:
         walltime_s = 60 * job.time_limit_min
@@ -219,12 +225,12 @@ def _number(record: str, word: str) -> int:
 def main(words: list[str]) -> None:
     """Make one run."""
     folder, seed, arm = Path(words[0]), int(words[1]), words[2]
-    count, load = int(words[3]) if len(words) > 3 else 270, float((*words, "1.3")[4])
+    count, begin = int((*words, "200")[3]), int(words[4]) if len(words) > 4 else 0
     folder.mkdir(parents=True, exist_ok=True)
     number = len(list(folder.glob(f"{seed}-{arm}-*.json"))) + 1
     path = folder / f"{seed}-{arm}-{number}.json"
-    jobs, history = jobs_of(recipe_of(count, load), CPUS, seed), history_of(count, load, seed)
-    outcome = ArmRun(arm, jobs, history, path.with_suffix(".log")).run()
+    jobs, history = jobs_of(recipe_of(count), CPUS, seed), history_of(count, seed)
+    outcome = ArmRun(arm, jobs, history, path.with_suffix(".log"), begin).run()
     path.write_text(json.dumps(outcome), encoding="utf-8")
     waits = [row[5] - row[4] for row in outcome["jobs"]]
     print(path.name, f"mean wait {sum(waits) / len(waits):.1f} s, longest {max(waits)} s")

@@ -299,10 +299,10 @@ def effective_mode(settings: Settings, configuration: SchedulerConfiguration) ->
     then only observe.
     """
     mode = Mode(settings.hook.mode)
+    if mode is Mode.ENFORCE and settings.starts_now:
+        return Mode.OBSERVE, ""  # jobs are raised, and none is planned short
     if mode is not Mode.ENFORCE or settings.hook.mechanism == "pbs-soft-walltime":
         return mode, ""
-    if settings.starts_now:
-        return Mode.OBSERVE, ""  # jobs are raised, and none is planned short
     if configuration.federation:
         return Mode.OBSERVE, (
             f"the cluster is in the federation {configuration.federation}, where jobs may start on "

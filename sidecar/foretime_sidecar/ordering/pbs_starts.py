@@ -121,7 +121,8 @@ class PbsStarts:
         Such a job can't run as things are, and nobody else would have a planned start while it
         stands in front. It is tried again from time to time.
         """
-        first, untold = [], {}
+        first: list[QueuedJob] = []
+        untold: dict[str, int] = {}
         for job in waiting:
             if len(first) == depth:
                 break

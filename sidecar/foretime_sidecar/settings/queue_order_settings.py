@@ -1,4 +1,4 @@
-"""The settings of the queue's order on Slurm, which is kept through site factors."""
+"""The settings of the queue's order, which is kept through site factors, on PBS ranks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ START_NOW = "start-now"
 
 
 class QueueOrderSettings(Section):
-    """Slurm's queue put in order by scheduled times, through each job's SiteFactor."""
+    """The queue put in order through each job's SiteFactor (Slurm), or its ft_rank (PBS)."""
 
     order: Literal["none", "start-now", OrderName, "dynp"] = Field(
         default="start-now",
         description=(
             "start-now: jobs keep Slurm's order, but under enforce one that should start at once, "
             "before others that have to wait anyway, is raised to the top until it has "
-            "(docs/start_now.md), and the hook changes no job; it needs the client commands. none: "
-            "they keep it, what was changed is given back, and enforce lets the hook plan jobs "
-            "short. Else, whatever hook.mode: first come, first served, the smallest or largest "
-            "scheduled time first, the largest expansion factor, or WFP; dynp: whichever suits the "
-            "queue best now (docs/slurm_clients.md). Needs priority/multifactor; let "
+            "(docs/start_now.md), and the hook changes no job; it needs the client commands. On "
+            "PBS the settings must name it (docs/start_now_pbs.md), and nothing else is there. "
+            "none: they keep it, what was changed is given back, and enforce lets the hook plan "
+            "jobs short. Else, whatever hook.mode: first come, first served, the smallest or "
+            "largest scheduled time first, the largest expansion factor, or WFP; dynp: whichever "
+            "suits the queue best now (docs/slurm_clients.md). Needs priority/multifactor; let "
             "forecast.order be the same, with dynp priority."
         ),
     )

@@ -18,10 +18,12 @@ from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.policies.backfilling import Backfilling
 from foretime_sim.policies.families import Backfill, Planning
 from foretime_sim.policies.order import Order
+from foretime_sim.policies.pbs import Pbs
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import Decider, PolicySwitching, Quality
 from foretime_sim.policies.scheduler_defaults import default_policy
 from foretime_sim.scores.replay_result import OrderingStatistics
+from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.workloads.resource_requests import with_machine
 
 from tests.sidecar.ordering.start_trial import LOOK_S, Trial
@@ -173,6 +175,45 @@ def test_the_daemon_starts_whom_a_plan_of_one_pool_written_apart_does(
     assert (run.baseline.start_time != run.adjusted.start_time).any()
     if protect_after_s:
         assert (run.adjusted.start_time != trial(0)).any(), "or nobody is protected"
+
+
+def _pbs(**scheduler: Any) -> Replay:
+    site = PbsSite.flat(WORKLOAD.machine_processors)
+    site = replace(site, scheduler=replace(site.scheduler, **scheduler))
+    return Replay(
+        policy=mechanism_policy(Mechanism.PBS_SOFT_WALLTIME, Policy(backfill=Pbs(site))),
+        mechanism=Mechanism.PBS_SOFT_WALLTIME,
+        queue_order=QueueOrderSettings(order="start-now"),
+        look_interval_s=10,
+    )
+
+
+def test_jobs_that_should_start_at_once_do_so_under_pbs_own_rules() -> None:
+    """Nothing is planned short, and the mean wait falls."""
+    task = _pbs(strict_ordering=True)
+    site = task.policy.backfill
+    assert isinstance(site, Pbs)
+    workload = with_machine(WORKLOAD, site.site.machine)
+    run = task(workload, 0)
+    statistics = run.statistics
+    assert isinstance(statistics, AdjustedStatistics)
+    assert statistics.hook is not None
+    assert (statistics.hook.adjusted, statistics.hook.errors) == (0, 0)
+    assert statistics.ordering is not None
+    assert statistics.ordering.raised > 0
+    assert statistics.ordering.missed <= statistics.ordering.raised / 10
+    plain = run.baseline.start_time - workload.submit_time
+    adjusted = run.adjusted.start_time - workload.submit_time
+    assert adjusted.mean() < 0.9 * plain.mean()
+    assert (run.adjusted.scheduled_time == workload.requested_time).all()
+
+
+def test_where_pbs_has_no_top_jobs_a_replay_says_so() -> None:
+    task = _pbs(strict_ordering=False)
+    site = task.policy.backfill
+    assert isinstance(site, Pbs)
+    with pytest.raises(InputError, match="strict_ordering is off"):
+        task(with_machine(WORKLOAD, site.site.machine), 0)
 
 
 def test_where_there_are_no_site_factors_it_is_refused() -> None:

@@ -39,9 +39,9 @@ class MechanismOptions(OptionGroup):
     queue_order: Annotated[
         Literal["none", "start-now", OrderName, "dynp"] | None,
         typer.Option(
-            help="start-now: raise jobs that should start at once through site factors, and plan "
-            "none short; the default under Slurm, unless an option is of another way. Or let the "
-            "sidecar keep the queue in this order. none: do neither. The run without Foretime "
+            help="start-now: raise jobs that should start at once, and plan none short; the default "
+            "under Slurm, unless an option is of another way. Or let the sidecar keep the queue in "
+            "this order through site factors (Slurm). none: do neither. The run without Foretime "
             "keeps --order."
         ),
     ] = None
@@ -83,7 +83,9 @@ class MechanismOptions(OptionGroup):
         """Refuse what does not go together."""
         if self.beside is not None:
             if self.queue_order is not None:
-                raise InputError("--beside is of PBS, --queue-order of Slurm: give one of them")
+                raise InputError(
+                    "--beside is in the place of what --queue-order goes by: give one of them"
+                )
             if self.chosen(policy) is not Mechanism.PBS_SOFT_WALLTIME:
                 raise InputError(
                     f"--beside {self.beside}: estimators run in the place of PBS's hook; give "

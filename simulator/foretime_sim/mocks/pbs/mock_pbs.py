@@ -355,8 +355,8 @@ class MockPbs(MockScheduler[PbsJob]):
             if resource not in known:
                 raise SchedulerError(f"qalter: Unknown resource {resource} {job.name}")
         if RANK in resources and job.phase is Phase.RUNNING:
-            why = f"Cannot modify attribute while job running  Resource_List.{RANK}"
-            raise SchedulerError(f"qalter: {why} {job.name}")
+            said = f"Cannot modify attribute while job running  Resource_List.{RANK}"
+            raise SchedulerError(f"qalter: {said} {job.name}")
         if requestor != MANAGER:
             for managed in resources.keys() & {"soft_walltime", RANK}:
                 raise SchedulerError(f"qalter: {_NOT_YOURS}{managed} {job.name}")
