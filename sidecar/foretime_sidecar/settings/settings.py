@@ -90,7 +90,9 @@ class SchedulerSettings(Section):
         ),
     )
     poll_interval_s: int = Field(
-        default=60, ge=1, description="Pause between two looks at the scheduler."
+        default=60,
+        ge=1,
+        description="From the beginning of one look at the scheduler to that of the next.",
     )
     longest_poll_interval_s: int = Field(
         default=120,
