@@ -152,7 +152,7 @@ class ArmRun:
         text = text.replace("poll_interval_s = 1\n", f"poll_interval_s = {LOOK_S}\n")
         order = "none"
         if self._arm == "start":
-            text, order = text.replace('mode = "enforce"', 'mode = "observe"'), "start-now"
+            order = "start-now"
             server.qmgr(RESOURCE_DIRECTIVE, FORMULA_DIRECTIVE)
         foretime.settings_file.write_text(text + _SETTINGS.format(order=order))
         foretime.checked("install", "pbs", "--yes")

@@ -48,8 +48,7 @@ def starting(pbs: PbsServer) -> InstalledForetime:
     """Two of eight CPUs are idle for two hours, until the job in front can start."""
     pbs.set_sched_config(strict_ordering="True ALL")
     foretime = InstalledForetime(pbs)
-    text = foretime.settings_file.read_text().replace('mode = "enforce"', 'mode = "observe"')
-    text = text.replace(
+    text = foretime.settings_file.read_text().replace(
         "publish_interval_s = 1\n", "publish_interval_s = 1\nwatchdog_after_s = 10\n"
     )
     foretime.settings_file.write_text(text + _STARTS_NOW)

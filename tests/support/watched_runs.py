@@ -13,7 +13,6 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.plain_beside.beside import PlainBeside
 from foretime_sidecar.replays.replay_looks import OrderingLooks
 from foretime_sidecar.replays.replay_schedulers import MockedScheduler, mocked_slurm
-from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import (
     BreakerSettings,
     HookSettings,
@@ -89,8 +88,7 @@ class WatchedSlurm:
             store=StoreSettings(path=str(folder / "store"), durability="normal"),
             table=TableSettings(path=str(folder / "table"), valid_for_s=30 * 86_400),
             breaker=BreakerSettings(most_outliving_percent=100),
-            hook=HookSettings(mode="observe", starvation_guard_s=0),
-            queue_order=QueueOrderSettings(order="start-now" if starts_now else "none"),
+            hook=HookSettings(mode="enforce" if starts_now else "observe", starvation_guard_s=0),
         )
         self.scheduler: MockedScheduler = mocked_slurm(
             self.workload,

@@ -9,7 +9,7 @@ MEASURED = (
     "plain Slurm's"
 )
 INSTEAD = (
-    'take queue_order.order = "start-now" instead, the default, which made them shorter there '
+    'keep queue_order.order = "auto", the default, which made them shorter there '
     '(docs/start_now.md, docs/slurm.md, "What planning short does to waits")'
 )
 

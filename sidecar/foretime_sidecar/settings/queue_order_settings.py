@@ -12,18 +12,18 @@ from foretime_sidecar.settings.settings_section import Names, Section, refused_a
 
 DYNP = "dynp"
 START_NOW = "start-now"
+AUTO = "auto"
 
 
 class QueueOrderSettings(Section):
     """The queue put in order through each job's SiteFactor (Slurm), or its ft_rank (PBS)."""
 
-    order: Literal["none", "start-now", OrderName, "dynp"] = Field(
-        default="start-now",
+    order: Literal["auto", "none", "start-now", OrderName, "dynp"] = Field(
+        default="auto",
         description=(
-            "start-now: jobs keep Slurm's order, but under enforce one that should start at once, "
+            "auto: start-now on Slurm that is asked by its commands, none elsewhere. start-now: jobs keep Slurm's order, but under enforce one that should start at once, "
             "before others that have to wait anyway, is raised to the top until it has "
-            "(docs/start_now.md), and the hook changes no job; it needs the client commands. On "
-            "PBS the settings must name it (docs/start_now_pbs.md), and nothing else is there. "
+            "(docs/start_now.md; on PBS docs/start_now_pbs.md), and the hook changes no job. "
             "none: they keep it, what was changed is given back, and enforce lets the hook plan "
             "jobs short. Else, whatever hook.mode: first come, first served, the smallest or "
             "largest scheduled time first, the largest expansion factor, or WFP; dynp: whichever "
@@ -196,13 +196,13 @@ class QueueOrderSettings(Section):
 
     @property
     def starts_now(self) -> bool:
-        """Whether enforce raises jobs that should start at once."""
+        """Whether enforce raises jobs that should start at once, as far as this section says."""
         return self.order == START_NOW
 
     @property
     def keeps_order(self) -> bool:
         """Whether the whole queue is put in an order, whatever the mode."""
-        return self.order not in ("none", START_NOW)
+        return self.order not in ("none", AUTO, START_NOW)
 
     @property
     def switches(self) -> bool:

@@ -18,7 +18,7 @@ from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
 from foretime_sidecar.settings.learned_settings import LearnedSettings
-from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.settings.queue_order_settings import AUTO, QueueOrderSettings
 from foretime_sidecar.settings.settings_section import Names, Section
 from foretime_sidecar.table.name_kinds import ENFORCE_KINDS, KINDS, Scheduler
 from foretime_sidecar.table.name_kinds import Names as NamesByKind
@@ -91,7 +91,9 @@ class SchedulerSettings(Section):
         ),
     )
     poll_interval_s: int = Field(
-        default=60, ge=1, description="Pause between two looks at the scheduler."
+        default=60,
+        ge=1,
+        description="From the beginning of one look at the scheduler to that of the next.",
     )
     longest_poll_interval_s: int = Field(
         default=120,
@@ -573,15 +575,9 @@ class Settings(Section):
 
     @property
     def starts_now(self) -> bool:
-        """Whether enforce raises jobs that should start at once, and the hook then changes none.
-
-        On Slurm that is the default, where its commands are asked; PBS needs a resource for it,
-        so there the settings must name it.
-        """
-        order, scheduler = self.queue_order, self.scheduler
-        if scheduler.kind == "pbs":
-            return order.starts_now and "order" in order.model_fields_set
-        return order.starts_now and scheduler.client == "commands"
+        """Whether enforce raises jobs that should start at once, and the hook then changes none."""
+        by_commands = self.scheduler.kind == "slurm" and self.scheduler.client == "commands"
+        return self.queue_order.starts_now or (self.queue_order.order == AUTO and by_commands)
 
     @property
     def starts_jobs(self) -> bool:

@@ -98,7 +98,7 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
     order = settings.queue_order
     by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
     may = by_commands or (scheduler.kind == "pbs" and order.starts_now)
-    if "order" in order.model_fields_set and order.order != "none" and not may:
+    if (order.keeps_order or order.starts_now) and not may:
         line = _line_of(text, ("queue_order", "order"))
         raise InputError(
             f"{where}:{line}: queue_order.order = {order.order!r}: site factors are "

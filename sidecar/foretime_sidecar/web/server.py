@@ -127,7 +127,8 @@ class Daemon:
         self.health = Health(int(clock()))
         self._rate = PollRate(settings.scheduler)
         self._answering_s = 0.0  # of the controller's, until the pause was last set
-        self._looked_at = self._next_reading = 0.0  # by the monotonic clock
+        # By the monotonic clock.
+        self._look_began = self._looked_at = self._next_reading = 0.0
         self._reads_seldom = False
         self._ending = threading.Event()
         self._mistake: Exception | None = None
@@ -204,10 +205,11 @@ class Daemon:
 
     def _poll_until_told(self) -> None:
         try:
+            self._set_pause()  # before the look, which must know when the next one comes
             while not self._ending.is_set():
-                self._set_pause()  # before the look, which must know when the next one comes
                 self.poll_once()
-                due = self._looked_at + self.sidecar.pause.seconds
+                due = self._next_look()
+                self._set_pause()
                 self._ending.wait(max(due - time.monotonic(), 0))
             self._give_back()
         except Exception as error:  # noqa: BLE001 - raised again by run(), so that we end loudly
@@ -262,11 +264,20 @@ class Daemon:
         return ""
 
     def _look(self, now: int) -> None:
+        self._look_began = time.monotonic()
         try:
             self.sidecar.look(now)
             beat(heartbeat_path(self.settings.table), self.sidecar.pause.seconds)
         finally:
             self._looked_at = time.monotonic()
+
+    def _next_look(self) -> float:
+        """Give when the next look is due: counted from the beginning of this one.
+
+        At least half of the pause lies between the end of one and the beginning of the next.
+        """
+        pause_s = self.sidecar.pause.seconds
+        return max(self._look_began + pause_s, self._looked_at + pause_s / 2)
 
     def _poll(self, now: int) -> None:
         """Poll; ask slurmdbd for what has finished less often than we look if it is slow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -217,3 +218,35 @@ def test_status_tells_as_what_site_forecasts_are_made_or_why_not(
         assert line().endswith(" ago")
         site.note_runs("a run of 9,000 jobs takes 8.0 s")
         assert line().endswith("; forecasts do not go by it: a run of 9,000 jobs takes 8.0 s")
+
+
+@pytest.mark.parametrize(("ended_s", "next_s"), [(0, 60), (3, 60), (30, 60), (50, 80), (90, 120)])
+def test_looks_begin_a_pause_apart_with_half_of_it_between_them(
+    daemon: Daemon, ended_s: int, next_s: int
+) -> None:
+    daemon.sidecar.pause = Pause(60)
+    daemon._look_began, daemon._looked_at = 1000.0, 1000.0 + ended_s
+
+    assert daemon._next_look() == 1000.0 + next_s
+
+
+def test_the_pause_after_a_look_is_the_one_that_it_told(daemon: Daemon) -> None:
+    waits: list[float] = []
+
+    class Ending(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0)
+            self.set()
+            return True
+
+    def set_pause() -> None:
+        daemon.sidecar.pause = Pause(next(pauses))
+
+    pauses = iter((60, 600))
+    daemon._set_pause = set_pause  # type: ignore[method-assign]
+    daemon._ending = Ending()
+    daemon._poll_until_told()
+
+    assert len(waits) == 1
+    assert 30 <= waits[0] <= 60
+    assert daemon.sidecar.pause == Pause(600)

@@ -207,7 +207,7 @@ def test_a_damaged_table_is_replaced_at_the_start(
 def test_a_soft_limit_that_goes_away_stops_the_hook(
     start: Start, scheduler: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sidecar = start(hook={"mode": "enforce"})
+    sidecar = start(hook={"mode": "enforce"}, queue_order={"order": "none"})
     sidecar.poll(NOW)
     assert read_table(tmp_path / "table").settings.mode is Mode.ENFORCE
     scheduler.parameters = {}

@@ -71,7 +71,9 @@ def facts(
     **hook: Any,
 ) -> SlurmFacts:
     hook = {"mode": "enforce", "mechanism": "slurm-soft-limit", **hook}
-    settings = Settings.model_validate({"hook": hook, "table": {"path": table}})
+    settings = Settings.model_validate(
+        {"hook": hook, "queue_order": {"order": "none"}, "table": {"path": table}}
+    )
     controller = FakeController(configuration, clock=clock, jobs=jobs)
     return SlurmFacts(settings, controller, folder / "slurm.conf")
 

@@ -202,7 +202,8 @@ SOFT = {"time_min_as_soft_limit": ""}
 def test_without_a_soft_limit_the_hook_only_observes(
     mode: str, mechanism: str, version: str, parameters: dict[str, str], expected: str, reason: str
 ) -> None:
-    settings = Settings.model_validate({"hook": {"mode": mode, "mechanism": mechanism}})
+    hook = {"mode": mode, "mechanism": mechanism}
+    settings = Settings.model_validate({"hook": hook, "queue_order": {"order": "none"}})
     configuration = SchedulerConfiguration(
         "slurm", "c", version, "sched/backfill", parameters, prolog_slurmctld="/prolog"
     )
@@ -226,7 +227,8 @@ def test_limits_are_not_rewritten_without_a_prolog(line: str, expected: Mode) ->
     configuration = parse_configuration(f"SLURM_VERSION = 22.05.8\n{line}\n")
     for mechanism, mode in (("rewrite-limit", expected), ("slurm-soft-limit", Mode.OBSERVE)):
         hook = {"mode": "enforce", "mechanism": mechanism}
-        given_mode, reason = effective_mode(Settings.model_validate({"hook": hook}), configuration)
+        settings = Settings.model_validate({"hook": hook, "queue_order": {"order": "none"}})
+        given_mode, reason = effective_mode(settings, configuration)
         assert given_mode is mode
         assert ("PrologSlurmctld" in reason) == (
             mechanism == "rewrite-limit" and mode is Mode.OBSERVE

@@ -25,6 +25,7 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.daemon.sidecar import PollResult, Sidecar
 from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import (
     AccuracySection,
     HookSettings,
@@ -225,6 +226,7 @@ def sidecar_settings(folder: Path) -> Settings:
         accuracy=AccuracySection.of_model(FEW_JOBS),
         table=TableSettings(path=str(folder / "foretime.table")),
         hook=HookSettings(mode="enforce"),
+        queue_order=QueueOrderSettings(order="none"),
     )
 
 

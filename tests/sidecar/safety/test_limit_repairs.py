@@ -63,6 +63,7 @@ def _sidecar(slurm: MockSlurm, folder: Path) -> Sidecar:
             "scheduler": {"history_days": 1},
             "table": {"path": str(folder / "table")},
             "hook": {"mode": "enforce", "mechanism": "rewrite-limit"},
+            "queue_order": {"order": "none"},
         }
     )
     return Sidecar(settings, SlurmCommands(slurm.run, 0), Store(folder / "store"))
@@ -173,6 +174,7 @@ def _looking(client: Soft, folder: Path, **hook: str) -> Sidecar:
             "scheduler": {"poll_interval_s": 60},
             "table": {"path": str(folder / "table")},
             "hook": {"mode": "enforce", "disable_file": str(folder / "off")} | hook,
+            "queue_order": {"order": "none"},
         }
     )
     return Sidecar(settings, client, Store(":memory:"))

@@ -84,6 +84,7 @@ class Site:
             "accuracy": {"scheme": "learned"},
             "table": {"path": str(self.folder / "table")},
             "hook": {"mode": "enforce", "disable_file": str(self.folder / "off")},
+            "queue_order": {"order": "none"},
         }
         for name, section in self.sections.items():
             values[name] = values.get(name, {}) | section

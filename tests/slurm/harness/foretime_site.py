@@ -75,6 +75,7 @@ class ForetimeSite:
                 },
                 "learned": {"estimator": estimator or "similar", "refine_interval_s": 0},
                 "hook": {"mode": "enforce", "disable_file": str(off)} | hook,
+                "queue_order": {"order": "none"},
                 "store": {"path": str(cluster.folder / "store")},
                 "breaker": breaker or {},
             }

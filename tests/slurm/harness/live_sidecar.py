@@ -20,7 +20,7 @@ from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_conf import SLURM_UID
 
 _REQUESTED_S = 12_000
-_READY_S = 30
+_READY_S = 120
 
 
 class LiveSidecar:
@@ -82,6 +82,7 @@ class LiveSidecar:
                 "watchdog_after_s": 60,
             },
             "hook": {"mode": "enforce", "mechanism": mechanism},
+            "queue_order": {"order": "none"},
             "api": {"listen": f"unix:{self.folder}/socket"},
         }
         for section, values in (more or {}).items():

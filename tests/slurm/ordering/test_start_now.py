@@ -81,8 +81,7 @@ def start(slurm: SlurmCluster, tmp_path: Path) -> Iterator[Callable[[], Sidecar]
         settings = Settings.model_validate(
             {
                 "table": {"path": str(tmp_path / "table")},
-                "hook": {"disable_file": str(tmp_path / "off")},
-                "queue_order": {"order": "start-now"},
+                "hook": {"mode": "enforce", "disable_file": str(tmp_path / "off")},
             }
         )
         new = not stores

@@ -16,7 +16,7 @@ from foretime_sim.policies.slurm import Slurm
 
 from foretime_sidecar.cli.frame.option_groups import OptionGroup
 from foretime_sidecar.cli.frame.output_files import check_folder
-from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.settings.queue_order_settings import AUTO, START_NOW, QueueOrderSettings
 from foretime_sidecar.settings.settings_file import read_settings
 
 
@@ -120,6 +120,7 @@ class MechanismOptions(OptionGroup):
         if order is None:
             own = plans_short or self.mechanism is not None or self.beside is not None
             order = section.order if isinstance(policy.backfill, Slurm) and not own else "none"
+            order = START_NOW if order == AUTO else order
         if order == "none":
             return None
         return QueueOrderSettings.model_validate(section.model_dump() | {"order": order})

@@ -1,0 +1,1 @@
+"""Live Slurm clusters side by side, with and without Foretime, on the same jobs."""
