@@ -21,11 +21,12 @@ class QueueOrderSettings(Section):
     order: Literal["auto", "none", "start-now", OrderName, "dynp"] = Field(
         default="auto",
         description=(
-            "auto: start-now on Slurm that is asked by its commands, none elsewhere. start-now: jobs keep Slurm's order, but under enforce one that should start at once, "
+            "auto: start-now on Slurm that is asked by its commands, none elsewhere. start-now: "
+            "jobs keep the scheduler's order, but under enforce one that should start at once, "
             "before others that have to wait anyway, is raised to the top until it has "
-            "(docs/start_now.md; on PBS docs/start_now_pbs.md), and the hook changes no job. "
-            "none: they keep it, what was changed is given back, and enforce lets the hook plan "
-            "jobs short. Else, whatever hook.mode: first come, first served, the smallest or "
+            "(docs/start_now.md; on PBS docs/start_now_pbs.md), and the hook changes no job. none: "
+            "they keep it, what was changed is given back, and enforce lets the hook plan jobs "
+            "short. On Slurm, too, whatever hook.mode: first come, first served, the smallest or "
             "largest scheduled time first, the largest expansion factor, or WFP; dynp: whichever "
             "suits the queue best now (docs/slurm_clients.md). Needs priority/multifactor; let "
             "forecast.order be the same, with dynp priority."

@@ -39,10 +39,10 @@ class MechanismOptions(OptionGroup):
     queue_order: Annotated[
         Literal["none", "start-now", OrderName, "dynp"] | None,
         typer.Option(
-            help="start-now: raise jobs that should start at once, and plan none short; the default "
-            "under Slurm, unless an option is of another way. Or let the sidecar keep the queue in "
-            "this order through site factors (Slurm). none: do neither. The run without Foretime "
-            "keeps --order."
+            help="start-now: raise jobs that should start at once, and plan none short; the "
+            "default under Slurm, unless an option is of another way. Or let the sidecar keep the "
+            "queue in this order through site factors (Slurm). none: do neither. The run without "
+            "Foretime keeps --order."
         ),
     ] = None
     look_interval: Annotated[

@@ -23,7 +23,7 @@ def test_it_says_what_enforce_did_to_waits(
 ) -> None:
     conf, settings, scontrol = (tmp_path / name for name in ("slurm.conf", "toml", "scontrol"))
     conf.write_text("SchedulerParameters=bf_interval=30\n")
-    settings.write_text(f'[hook]\nmechanism = "{mechanism}"\n')
+    settings.write_text(f'[hook]\nmechanism = "{mechanism}"\n[queue_order]\norder = "none"\n')
     scontrol.write_text(f"#!/bin/sh\necho 'SLURM_VERSION = {version}'\n")
     scontrol.chmod(0o755)
     options = ["--settings", settings, "--conf", conf, "--commands-dir", tmp_path]
@@ -31,8 +31,7 @@ def test_it_says_what_enforce_did_to_waits(
     assert (code, err) == (0, "")
     for words in (
         'hook.mode = "enforce" made mean waits 27 to 42% longer than plain Slurm\'s',
-        "stay in observe, where forecasts and reports work",
-        "try SchedulerParameters=bf_job_part_count_reserve=1 first",
+        'keep queue_order.order = "auto"',
         'docs/slurm.md, "What planning short does to waits"',
     ):
         assert (words in out) is warned, words
