@@ -484,27 +484,11 @@ class Replay:
             and mock.next_event_time is not None  # whom the site never lets run, none waits for
         ):
             next_look = self._forecast(advance, scheduler, sidecar, next_look, next_look + 1)
-            if not mock.runs_jobs:
-                next_look += self._idle_s(advance, scheduler, next_look)
-                if mock.next_event_time is None:  # what was forecast for them has come to nothing
-                    self._forecast(advance, scheduler, sidecar, next_look, next_look + 1)
         if looks is not None:
             looks.finish()
         mock.finish()
         if self.learn:
             sidecar.poll(max(mock.now, next_poll))
-
-    def _idle_s(
-        self, advance: Callable[[int], None], scheduler: MockedScheduler, next_look: int
-    ) -> int:
-        """Pass the time until a job starts again, if any does; give how many looks' time that was.
-
-        Nothing is to be seen meanwhile: limits keep those that wait, until usage has decayed.
-        """
-        mock, interval_s = scheduler.mock, self.forecast_interval_s or 1
-        while not mock.runs_jobs and (event := mock.next_event_time) is not None:
-            advance(event + 1)
-        return max(mock.now - next_look, 0) // interval_s * interval_s
 
     def _forecast(
         self,

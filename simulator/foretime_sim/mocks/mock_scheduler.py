@@ -129,11 +129,6 @@ class MockScheduler(Generic[JobT]):
         return self._engine.next_event_time
 
     @property
-    def runs_jobs(self) -> bool:
-        """Whether a job runs."""
-        return len(self._engine.running()) > 0
-
-    @property
     def has_waiting(self) -> bool:
         """Whether a job waits, or was submitted just now."""
         return len(self._jobs) - len(self._ended) > len(self._engine.running())

@@ -116,7 +116,7 @@ class MechanismOptions(OptionGroup):
             Whether other options are of jobs that are planned short.
         """
         section = QueueOrderSettings() if settings is None else read_settings(settings).queue_order
-        order = self.queue_order
+        order: str | None = self.queue_order
         if order is None:
             own = plans_short or self.mechanism is not None or self.beside is not None
             order = section.order if isinstance(policy.backfill, Slurm) and not own else "none"
