@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from foretime_estimators.arrays import BoolArray, Int64Array
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sim.machines.machine import Machine
 from foretime_sim.models.workload_models import generate
@@ -144,7 +144,9 @@ def honest_scene(seed: int, jobs: int = 1500, load: float = 0.8) -> Scene:
     # Every sixth job of the others fails at once.
     fails = (drawn.random(jobs) < 1 / 6) & (user < _USERS)
     runtime = np.where(fails, drawn.integers(2, 60, jobs), np.minimum(runtime, asked))
-    found, ready, ran = [], [], []
+    found: list[Job] = []
+    ready: list[int] = []
+    ran: list[int] = []
     for number in range(jobs):
         work = None
         at, takes = int(made.submit_time[number]), int(runtime[number])
@@ -159,10 +161,10 @@ def honest_scene(seed: int, jobs: int = 1500, load: float = 0.8) -> Scene:
     return Scene(tuple(found), np.array(ready), np.array(ran))
 
 
-def _popular(seconds: Int64Array) -> Int64Array:
+def _popular(seconds: Float64Array) -> Int64Array:
     """Give the next time that people ask for."""
     places = np.searchsorted(_ASKED_H * _HOUR, seconds).clip(max=len(_ASKED_H) - 1)
-    return (_ASKED_H[places] * _HOUR).astype(np.int64)
+    return np.asarray(_ASKED_H[places] * _HOUR, np.int64)
 
 
 def _each(scene: Scene, change: Callable[[Job], tuple[Job, ...]]) -> Scene:

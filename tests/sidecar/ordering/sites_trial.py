@@ -49,13 +49,13 @@ _PARTED = Machine(
 _PRIORITY = SlurmPriority(weight_age=1000, weight_fair_share=100_000, decay_half_life_s=7 * DAY_S)
 
 
-def _associations(**limits: int) -> tuple[Association, ...]:
+def _associations(max_jobs: int | None = None) -> tuple[Association, ...]:
     found = [Association("root")]
     for number in range(ACCOUNTS):
         account = f"a{number}"
         found.append(Association(account, parent="root", shares=1 + number))
         users = (f"u{user}" for user in range(number, 4 * ACCOUNTS, ACCOUNTS))
-        found += [Association(account, user, limits=Limits(**limits)) for user in users]
+        found += [Association(account, user, limits=Limits(max_jobs=max_jobs)) for user in users]
     return tuple(found)
 
 
@@ -92,9 +92,9 @@ def made_jobs(jobs: int, days: int, seed: int, machine: Machine) -> Workload:
     submit_time = np.sort(drawn.integers(0, days * DAY_S, jobs))
     user = drawn.integers(0, 4 * ACCOUNTS, jobs)
     processors = drawn.choice([1, 2, 4, 8, 12], jobs, p=[0.35, 0.25, 0.2, 0.15, 0.05])
-    runtime = drawn.lognormal(np.log(HOUR_S), 1.2, jobs)
-    runtime *= 0.95 * days * DAY_S * _PROCESSORS / float(processors @ runtime)
-    runtime = np.clip(runtime, 60, 12 * HOUR_S).astype(np.int64)
+    long = drawn.lognormal(np.log(HOUR_S), 1.2, jobs)
+    long *= 0.95 * days * DAY_S * _PROCESSORS / float(processors @ long)
+    runtime = np.clip(long, 60, 12 * HOUR_S).astype(np.int64)
     habit = drawn.uniform(0.05, 0.8, 4 * ACCOUNTS)
     share = np.clip(habit[user] * drawn.uniform(0.6, 1.2, jobs), 0.02, 1)
     requested = np.ceil(runtime / share / 900).astype(np.int64) * 900
@@ -166,7 +166,7 @@ def usage_by_week(workload: Workload, start: Int64Array) -> Float64Array:
         begin, end = week * WEEK_S, (week + 1) * WEEK_S
         inside = np.clip(np.minimum(start + ran, end) - np.maximum(start, begin), 0, None)
         np.add.at(used[week], workload.projects.codes, inside * workload.processors)
-    return 100 * used / used.sum(axis=1, keepdims=True)
+    return np.asarray(100 * used / used.sum(axis=1, keepdims=True))
 
 
 _HEAD = """# Jobs that start at once on sites of several kinds
