@@ -91,8 +91,8 @@ class QueueOrderSettings(Section):
         default="weighted",
         description=(
             "start-now: which estimator says what is expected of a job, in the place of "
-            "learned.estimator. Under weighted nobody gains by jobs that only look short; expected "
-            "shortens waits somewhat more (docs/start_now_attacks.md)."
+            "learned.estimator. Under expected users gain much by jobs that only look short, under "
+            "weighted little (docs/start_now_attacks.md)."
         ),
     )
     most_places_gained: int = Field(
