@@ -37,8 +37,19 @@ class World:
         self.store = Store(":memory:")
         rows = [
             PlainRow(
-                *(str(number), NOW - 9 * HOUR, user, 8, NOW - 9 * HOUR, NOW - 8 * HOUR),
-                *(NOW - 7 * HOUR, NOW - HOUR, 6 * HOUR, NOW - 5 * HOUR, None, 1, ""),
+                job_id=str(number),
+                submit_time=NOW - 9 * HOUR,
+                user=user,
+                processors=8,
+                seen_at=NOW - 9 * HOUR,
+                could_start=NOW - 8 * HOUR,
+                start_time=NOW - 7 * HOUR,
+                end_time=NOW - HOUR,
+                runtime_s=6 * HOUR,
+                plain_start=NOW - 5 * HOUR,
+                start_with_us=None,
+                with_us=1,
+                record="",
             )
             for number, user in enumerate(("nobody", "nobody", "ann"))
         ]
