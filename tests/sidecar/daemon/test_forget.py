@@ -149,7 +149,9 @@ def names_in(root: object, name: str) -> list[str]:
 def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
     path = site.settings.store.path
     before = cells(path)
-    assert sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 2 + 2 + 1
+    assert (
+        sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 2 + 2 + 1
+    )
     erased = site.forget(NAME, START + 301)
     assert erased == {
         "jobs": 10,
@@ -417,7 +419,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
     assert (answer["user"], answer["erased"]["jobs"]) == (NAME, 10)
     after = asked.by(NAME).get("/v1/me").json()
     assert after["forgotten_at"] == START + 301
-    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 7
+    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 8
     assert asked.by("olga", operator=True).post("/v1/me/forget?user=bob").status_code == 200
 
 
