@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from foretime_estimators.arrays import Int64Array
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.plain_beside.beside import PlainBeside
@@ -41,10 +40,16 @@ class Watched:
     """What was lived: the workload, its starts with the daemon, and plain Slurm's."""
 
     workload: Workload
-    start_time: Int64Array
+    scheduler: MockedScheduler
     plain_start: Int64Array
     sidecar: Sidecar
     store: Store
+
+    @property
+    def start_time(self) -> Int64Array:
+        """When each job started; not where some were withdrawn."""
+        starts: Int64Array = self.scheduler.mock.schedule().start_time
+        return starts - self.workload.epoch_of_zero
 
     @property
     def beside(self) -> PlainBeside:
@@ -141,8 +146,7 @@ class WatchedSlurm:
         for later in range(3):
             looks.look_at(self.scheduler.mock.now + 86_400 * (later + 1))
         plain = simulate(self.workload, Policy(backfill=Slurm(self.site)))
-        starts = np.asarray(self.scheduler.mock.schedule().start_time) - clock
-        return Watched(self.workload, starts, plain.start_time, self.sidecar, self.store)
+        return Watched(self.workload, self.scheduler, plain.start_time, self.sidecar, self.store)
 
 
 class _Looks(OrderingLooks):

@@ -262,6 +262,7 @@ class Store:
             execute("DELETE FROM job_decisions WHERE made_at < ?", (end_time,))
             execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
             execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
+            execute("DELETE FROM plain_starts WHERE seen_at < ?", (end_time,))
             execute(
                 "DELETE FROM order_switches WHERE happened_at < ? "
                 "AND seq < (SELECT max(seq) FROM order_switches)",

@@ -87,6 +87,11 @@ def also_known(store: Store) -> None:
             "INSERT INTO start_bounds VALUES (?, 999530, ?, 5, 6, 7, NULL, NULL)",
             [(job_id, user)],
         )
+        store.write(
+            "test",
+            "INSERT INTO plain_starts VALUES (?, 999530, ?, 4, 5, 5, 6, 7, 1, 6, NULL, 1, '')",
+            [(job_id, user)],
+        )
     store.write("test", "INSERT INTO told_users VALUES (?, 5)", [(NAME,), ("bob",)])
 
 
@@ -144,7 +149,9 @@ def names_in(root: object, name: str) -> list[str]:
 def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
     path = site.settings.store.path
     before = cells(path)
-    assert sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 2 + 1
+    assert (
+        sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 2 + 2 + 1
+    )
     erased = site.forget(NAME, START + 301)
     assert erased == {
         "jobs": 10,
@@ -153,6 +160,7 @@ def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
         "head_jobs": 2,
         "served_forecasts": 2,
         "start_bounds": 2,
+        "plain_starts": 2,
         "told_users": 1,
     }
     after = cells(path)
@@ -400,6 +408,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
         "job_decisions": 2,
         "served_forecasts": 2,
         "start_bounds": 2,
+        "plain_starts": 2,
         "told_users": 1,
         "decisions": 10,
         "learned": 1,
@@ -410,7 +419,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
     assert (answer["user"], answer["erased"]["jobs"]) == (NAME, 10)
     after = asked.by(NAME).get("/v1/me").json()
     assert after["forgotten_at"] == START + 301
-    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 7
+    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 8
     assert asked.by("olga", operator=True).post("/v1/me/forget?user=bob").status_code == 200
 
 

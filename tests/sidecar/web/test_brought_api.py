@@ -28,25 +28,6 @@ HOUR = 3600
 NOBODY, ROOT = Peer(10, 65534, 65534), Peer(12, 0, 0)
 
 
-def compared_row(number: int, user: str) -> PlainRow:
-    """A job that started two hours sooner than it would have without Foretime."""
-    return PlainRow(
-        job_id=str(number),
-        submit_time=NOW - 9 * HOUR,
-        user=user,
-        processors=8,
-        seen_at=NOW - 9 * HOUR,
-        could_start=NOW - 8 * HOUR,
-        start_time=NOW - 7 * HOUR,
-        end_time=NOW - HOUR,
-        runtime_s=6 * HOUR,
-        plain_start=NOW - 5 * HOUR,
-        start_with_us=None,
-        with_us=1,
-        record="",
-    )
-
-
 class World:
     """A daemon whose store has compared jobs of two users."""
 
@@ -55,7 +36,22 @@ class World:
         slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
         self.store = Store(":memory:")
         rows = [
-            compared_row(number, user) for number, user in enumerate(("nobody", "nobody", "ann"))
+            PlainRow(
+                job_id=str(number),
+                submit_time=NOW - 9 * HOUR,
+                user=user,
+                processors=8,
+                seen_at=NOW - 9 * HOUR,
+                could_start=NOW - 8 * HOUR,
+                start_time=NOW - 7 * HOUR,
+                end_time=NOW - HOUR,
+                runtime_s=6 * HOUR,
+                plain_start=NOW - 5 * HOUR,
+                start_with_us=None,
+                with_us=1,
+                record="",
+            )
+            for number, user in enumerate(("nobody", "nobody", "ann"))
         ]
         PlainStarts(self.store).keep(rows)
         client = SlurmCommands(slurm.run)

@@ -18,6 +18,7 @@ _WORDS = {
     "job_decisions": "lines of the audit",
     "served_forecasts": "forecasts of waits",
     "start_bounds": "bounds of starts",
+    "plain_starts": "jobs of the plain scheduler beside",
     "told_users": "when they were told what their jobs use",
     "head_jobs": "jobs seen at the queue's head",
 }
