@@ -237,7 +237,7 @@ class SelfMetrics(Collector):
             )
             yield CounterMetricFamily(
                 "foretime_jobs_raised_missed",
-                "Of these, jobs that had not started by the next look.",
+                "Of these, jobs that had not started by the next look, though they still fitted.",
                 value=starts.missed,
             )
             return

@@ -26,10 +26,11 @@ from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors, why_no_site_factors
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors
-from foretime_sidecar.ordering.start_plan import plan_starts
+from foretime_sidecar.ordering.start_plan import StartPlan, plan_starts, waited_s
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.queue.start_on_requests import start_on_requests
+from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import HookSettings
 from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
 from foretime_sidecar.store.store import Store
@@ -62,8 +63,9 @@ class StartNow:
     ----------
     hook
         Whom the settings leave alone.
-    head_delay_s
-        How late a head job may be before nobody goes before it on an expected runtime, seconds.
+    order
+        How late a head job may be before nobody goes before it on an expected runtime, and for how
+        long a job waits before it holds a reservation.
     client, store, lock
         As of `OwnSiteFactors`.
 
@@ -72,19 +74,20 @@ class StartNow:
     refused
         Why nothing is started, "" if it is.
     raised, missed
-        How often a job was raised, and how often one had not started by the next look.
+        How often a job was raised, and how often one that still fitted had not started by the next
+        look.
     """
 
     def __init__(
         self,
         hook: HookSettings,
-        head_delay_s: int,
+        order: QueueOrderSettings,
         client: SchedulerClient,
         store: Store,
         lock: threading.RLock,
     ) -> None:
         self._hook = hook
-        self._head_delay_s = head_delay_s
+        self._order = order
         self._client = client
         self._lock = lock
         self._own = OwnSiteFactors(client, store, lock)
@@ -149,9 +152,9 @@ class StartNow:
         waiting = {
             job.request.job_id: job for job in look.queue.jobs if job.state is QueueState.PENDING
         }
-        self._judge(waiting, now)
         self._forget_gone(waiting)
         if not waiting:
+            self._judge(waiting, (), now)
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
         seen = SeenFactors(self._client.site_factors(), ours)
@@ -160,7 +163,18 @@ class StartNow:
             may = self._may_start(job, seen, exclusions, now)
             return self._expected(job, now, expected) if may else None
 
-        plan = plan_starts(look, expected_of, seen.own_priority, lambda name: self._late(name, now))
+        def planned() -> StartPlan:
+            return plan_starts(
+                look,
+                expected_of,
+                seen.own_priority,
+                lambda name: self._late(name, now),
+                lambda job: self._is_protected(job, now),
+            )
+
+        plan = planned()
+        if self._judge(waiting, plan.starts, now):
+            plan = planned()  # without those that were missed, which pause
         self._note_heads(plan.heads, look)
         raised = seen.above_all(plan.starts, list(waiting.values()))
         changes = {
@@ -181,27 +195,38 @@ class StartNow:
         self._raised_last = frozenset()
         return self._own.give_back(jobs)
 
-    def _judge(self, waiting: Mapping[str, QueuedJob], now: int) -> None:
-        """Count who has not started though it was raised, and open the breaker at too many."""
+    def _judge(
+        self, waiting: Mapping[str, QueuedJob], starts: Sequence[QueuedJob], now: int
+    ) -> bool:
+        """Count who has not started though it was raised; give whether one was missed.
+
+        One that still fits was missed, and too many of them open the breaker. One that does not was
+        overtaken: since the daemon had looked, another has taken its nodes.
+        """
+        fit = {job.request.job_id for job in starts}
+        any_missed = False
         for name in self._raised_last:
-            missed = name in waiting
             self.raised += 1
-            self.missed += missed
-            self._outcomes.append(missed)
+            missed = name in waiting and name in fit
             if missed:
+                any_missed = True
+                self.missed += 1
                 times, _ = self._misses.get(name, (0, 0))
                 pause_s = min(_FIRST_PAUSE_S * 2**times, _LONGEST_PAUSE_S)
                 self._misses[name] = times + 1, now + pause_s
+            if missed or name not in waiting:
+                self._outcomes.append(missed)
         self._raised_last = frozenset()
         missed_jobs, judged = sum(self._outcomes), len(self._outcomes)
         if judged >= _FEWEST_JUDGED and missed_jobs > _MOST_MISSED * judged:
             self._outcomes.clear()
             reason = (
                 f"{missed_jobs} of the last {judged} jobs that were raised to start at once had not"
-                " started by the next look"
+                " started by the next look, though they still fitted"
             )
             with self._lock:
                 self._breaker.add(BreakerEvent(now, "tripped", reason))
+        return any_missed
 
     def _forget_gone(self, waiting: Mapping[str, QueuedJob]) -> None:
         for known in (self._misses, self._asked, self._promised):
@@ -226,6 +251,10 @@ class StartNow:
             and not exclusions.is_chosen(exclusions.names_of(job))
         )
 
+    def _is_protected(self, job: QueuedJob, now: int) -> bool:
+        after_s = self._order.protect_after_s
+        return after_s > 0 and can_start(job, now) and waited_s(job, now) >= after_s
+
     def _expected(self, job: QueuedJob, now: int, expected: Expected) -> RolePrediction | None:
         """Ask how long a job will run; from time to time anew."""
         name = job.request.job_id
@@ -248,7 +277,7 @@ class StartNow:
     def _late(self, queue: str, now: int) -> float:
         """Say how late the head job of a slurm_partition is, as a share of what it may be."""
         planned = self._promised.get(self._heads.get(queue, ""))
-        return 0.0 if planned is None else (now - planned) / self._head_delay_s
+        return 0.0 if planned is None else (now - planned) / self._order.head_delay_s
 
 
 def _unsuitable(configuration: SchedulerConfiguration) -> str:

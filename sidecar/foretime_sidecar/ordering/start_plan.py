@@ -6,6 +6,9 @@ site's own priorities, that has to wait holds a reservation. Running jobs are ta
 they asked for. Others start if they are expected to end before that reservation, or need none of
 its nodes; those come first whose expected runtime is shortest (Smith 1956), less the longer they
 have waited.
+
+Jobs that have waited for long hold reservations of their own, behind the first job. Without these,
+many short jobs that each delay nobody but them make the longest waits longer.
 """
 
 from __future__ import annotations
@@ -31,13 +34,9 @@ from foretime_sidecar.queue.queue_snapshot import snapshot_of
 
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
+MOST_PROTECTED = 50
+"""So many jobs that have waited for long hold a reservation, the first of the queue."""
 _OVERRUN_S = 60
-_PASS = Policy(
-    order=Order.PRIORITY,
-    backfill=Easy(candidates=Candidates.WSPT),
-    roles=Roles.parse("111"),
-    correction=Correction.REQUESTED,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,7 @@ def plan_starts(
     expected: Callable[[QueuedJob], RolePrediction | None],
     own_priority: Callable[[QueuedJob], int],
     lateness: Callable[[str], float],
+    is_protected: Callable[[QueuedJob], bool],
 ) -> StartPlan:
     """Say who should start now.
 
@@ -76,6 +76,8 @@ def plan_starts(
     lateness
         How late the head job of a slurm_partition is, by the partition's name, from 0 to 1. What
         candidates there must fit with grades from the expected runtime to the requested one.
+    is_protected
+        Whether a waiting job holds a reservation though it is not the first that has to wait.
     """
     taken = snapshot_of(
         look.queue,
@@ -102,8 +104,29 @@ def plan_starts(
             order[row] = max(round(_key(time, job, look.taken_at)), 1)
             fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
-    started = first_pass(_as_asked(taken.snapshot, RoleTimes(order, fits, None), column), _PASS)
-    heads = _heads(waiting, started, column, partitions, look.taken_at)
+    in_order = _in_order(waiting, column, partitions)
+
+    def started_with(reservations: int) -> Int8Array:
+        snapshot = _as_asked(taken.snapshot, RoleTimes(order, fits, None), column)
+        return first_pass(snapshot, _pass_with(reservations))
+
+    started = started_with(1)
+    heads = _heads(waiting, started, in_order, partitions, look.taken_at)
+    of_head = {id(job) for job in heads.values()}
+    front = np.array(
+        [
+            how == StartedBy.HEAD or id(job) in of_head
+            for job, how in zip(waiting, started.tolist(), strict=True)
+        ]
+    )
+    held = [row for row in in_order if not front[row] and is_protected(waiting[row])]
+    if heads and (held := held[:MOST_PROTECTED]):
+        front[held] = True
+        fits[front] = requested[front]
+        first = [row for row in in_order if front[row] and row not in held]
+        others = [row for row in in_order if not front[row]]
+        column[[*first, *held, *others]] = np.arange(len(waiting), 0, -1)
+        started = started_with(1 + len(held))
     highest = max((partitions.tier_of(job) for job in heads.values()), default=0)
     starts: dict[int, float] = {}
     for job, how in zip(waiting, started.tolist(), strict=True):
@@ -112,6 +135,16 @@ def plan_starts(
             continue  # Slurm starts by itself who is the first
         starts[id(job)] = _key(time, job, look.taken_at)
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
+
+
+def _pass_with(reservations: int) -> Policy:
+    """Give a pass in which the first jobs of each slurm_partition hold so many reservations."""
+    return Policy(
+        order=Order.PRIORITY,
+        backfill=Easy(candidates=Candidates.WSPT, depth=reservations),
+        roles=Roles.parse("111"),
+        correction=Correction.REQUESTED,
+    )
 
 
 def _as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snapshot:
@@ -131,10 +164,14 @@ def _as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Sna
     )
 
 
+def waited_s(job: QueuedJob, now: int) -> int:
+    """Say for how long a job has waited since it could first start, seconds."""
+    return max(now - max(job.eligible_time or 0, job.request.submit_time), 0)
+
+
 def _key(time: RolePrediction, job: QueuedJob, now: int) -> float:
     """Give by what candidates are put in order, the smallest first."""
-    since = max(job.eligible_time or 0, job.request.submit_time)
-    return time.queue / (1 + max(now - since, 0) / AGEING_S)
+    return time.queue / (1 + waited_s(job, now) / AGEING_S)
 
 
 class _Partitions:
@@ -153,18 +190,25 @@ class _Partitions:
         return max(self.tier[name] for name in self.of(job))
 
 
+def _in_order(
+    waiting: Sequence[QueuedJob], priority: Int64Array, partitions: _Partitions
+) -> list[int]:
+    """Give the rows of waiting jobs, the first of the queue first."""
+    tiers = np.array([partitions.tier_of(job) for job in waiting])
+    submitted = np.array([job.request.submit_time for job in waiting])
+    return [int(row) for row in np.lexsort((submitted, -priority, -tiers))]
+
+
 def _heads(
     waiting: Sequence[QueuedJob],
     started: Int8Array,
-    priority: Int64Array,
+    in_order: Sequence[int],
     partitions: _Partitions,
     now: int,
 ) -> dict[str, QueuedJob]:
     """Give the first job of each slurm_partition that has to wait."""
-    tiers = np.array([partitions.tier_of(job) for job in waiting])
-    submitted = np.array([job.request.submit_time for job in waiting])
     heads: dict[str, QueuedJob] = {}
-    for row in np.lexsort((submitted, -priority, -tiers)).tolist():
+    for row in in_order:
         job = waiting[row]
         if not started[row] and (job.eligible_time or 0) <= now:
             for name in partitions.of(job):

@@ -79,8 +79,7 @@ class SlurmStrategy:
         if settings.scheduler.client != "commands":
             return  # the others can't set site factors
         if settings.queue_order.starts_now:
-            head_delay_s = settings.queue_order.head_delay_s
-            self.starts = StartNow(settings.hook, head_delay_s, client, store, lock)
+            self.starts = StartNow(settings.hook, settings.queue_order, client, store, lock)
         else:
             self.ordering = ordering_of(
                 settings, client, store, lock, runtimes, bounds, unhurried=unhurried

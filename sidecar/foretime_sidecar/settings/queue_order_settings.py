@@ -60,12 +60,21 @@ class QueueOrderSettings(Section):
         description="How long before that bound a job goes before the others.",
     )
     head_delay_s: int = Field(
-        default=3600,
+        default=1800,
         ge=1,
         description=(
             "start-now: how much later than first planned the first job that has to wait may start "
             "before nobody goes before it but who fits by the time asked for; up to then ever less "
             "is given on expected runtimes."
+        ),
+    )
+    protect_after_s: int = Field(
+        default=86_400,
+        ge=0,
+        description=(
+            "start-now: jobs that have waited so long since they could first start hold a "
+            "reservation, as the first job that has to wait does, on all that they ask for; 0: "
+            "only that first job."
         ),
     )
     orders: Names = Field(

@@ -11,24 +11,21 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_sim.engine.engine import simulate
-from foretime_sim.engine.estimated_run import (
-    finished_job,
-    job_requests,
-    logged_endings,
-    role_predictor,
-)
+from foretime_sim.engine.estimated_run import simulate_with_estimator
 from foretime_sim.engine.job_view import Moves
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.machine import Machine
-from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.families import Candidates, Easy
+from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.sites.slurm.parameters import SlurmParameters
@@ -37,7 +34,9 @@ from foretime_sim.workloads.resource_requests import job_resources, with_machine
 from foretime_sim.workloads.workload import Workload
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_logs.md"
-LOOK_S, HEAD_DELAY_S, AGEING_S = 30, 3600, 36_000
+LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 86_400, 36_000
+MOST_PROTECTED = 50
+_OVERRUN_S = 60
 _ABOVE = 10**7
 _TAU_S = 10
 _HEAD = """# Whole logs with jobs that start at once
@@ -46,9 +45,9 @@ _HEAD = """# Whole logs with jobs that start at once
 
 Slurm 26.05's own rules with its defaults, the processors of each log as one pool; each figure over
 that of plain Slurm on the same jobs, as the mean of {copies} copies with submissions moved by up to
-a minute, and its standard deviation. The daemon looks every {look} s, and knows what had ended by
-then. *One reservation* is Slurm with `bf_job_part_count_reserve=1`, without Foretime. All jobs of
-the logs are scored, from the first on.
+a minute, and its standard deviation. The daemon looks every {look} s. What it expects of a job is
+what was known in a run of EASY that lets the same jobs first. *One reservation* is Slurm with
+`bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
 
 | log | | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
 |---|---|---:|---:|---:|---:|---:|
@@ -58,17 +57,31 @@ the logs are scored, from the first on.
 class Trial:
     """One run of a log whose jobs are started at once.
 
+    What is expected of a job is what was known at its submission in a run of EASY that lets the
+    same jobs first, which takes seconds: nearly the same jobs have ended by then.
+
     Parameters
     ----------
     workload
         On one pool.
     learns
         Whether jobs that end are learned; otherwise all are expected to take what they ask for.
+    look_s, head_delay_s, protect_after_s
+        The daemon's settings.
     """
 
-    def __init__(self, workload: Workload, *, learns: bool = True) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        learns: bool = True,
+        look_s: int = LOOK_S,
+        head_delay_s: int = HEAD_DELAY_S,
+        protect_after_s: int = PROTECT_AFTER_S,
+    ) -> None:
         self.workload = workload
-        self._learns = learns
+        self.look_s, self.head_delay_s = look_s, head_delay_s
+        self.protect_after_s = protect_after_s
         begin = int(workload.submit_time[0])
         assert isinstance(workload.machine, Machine)
         site = SlurmSite(workload.machine)
@@ -79,15 +92,10 @@ class Trial:
             epoch_of_zero=workload.epoch_of_zero,
             machine=workload.machine,
         )
-        self.requests = job_requests(workload)
-        self.endings = logged_endings(workload)
-        self.estimator = parse_estimator("expected")
-        self.predict = role_predictor(self.estimator)
-        jobs = len(workload)
         self.asked = workload.requested_time.astype(np.int64)
         self.processors = workload.processors.astype(np.int64)
-        self.order, self.fits = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
-        self.start = np.full(jobs, -1, np.int64)
+        self.order, self.fits = expected_times(workload) if learns else (self.asked, self.asked)
+        self.start = np.full(len(workload), -1, np.int64)
         self.waiting: dict[int, None] = {}
         self.running: dict[int, None] = {}
         self.raised: set[int] = set()
@@ -101,8 +109,6 @@ class Trial:
         runtimes = self.workload.actual_runtime.tolist()
         for job, now in enumerate(times):
             self._live_until(now)
-            told = self.predict(self.requests[job], now)
-            self.order[job], self.fits[job] = told.queue, told.backfill
             self.engine.submit(
                 now,
                 int(self.processors[job]),
@@ -119,15 +125,14 @@ class Trial:
 
     def _happened(self) -> None:
         if self.due is None:
-            self.due = self.now + (self.begin - self.now) % LOOK_S
+            self.due = self.now + (self.begin - self.now) % self.look_s
 
     def _live_until(self, until: int) -> None:
         while True:
-            moments = (self.due, self.engine.next_event_time)
-            before = [moment for moment in moments if moment is not None and moment < until]
-            if not before:
+            moment = self.engine.next_event_time if self.due is None else self.due
+            if moment is None or moment >= until:
                 break
-            self._advance(min(before))
+            self._advance(moment)
             if self.due is not None and self.due <= self.now:
                 self.due = None
                 self._look()
@@ -147,10 +152,6 @@ class Trial:
             self.running[job] = None
         for job in moves.finished.tolist():
             del self.running[job]
-            if not self._learns:
-                continue
-            request, ran = self.requests[job], self.engine.ran(job)
-            self.estimator.learn_one(finished_job(request, *ran, self.endings[job]))
         if len(moves.started) or len(moves.finished):
             self._happened()
 
@@ -173,31 +174,91 @@ class Trial:
         if not len(blocked):
             return []
         first, others = jobs[: blocked[0]], jobs[blocked[0] + 1 :]
-        head = int(jobs[blocked[0]])
-        free -= int(self.processors[first].sum())
-        ends = np.maximum(self.start[running] + self.asked[running], self.now)
-        ends = np.concatenate([ends, self.now + self.asked[first]])
-        sizes = self.processors[np.concatenate([running, first])]
+        head, left = int(jobs[blocked[0]]), free - int(self.processors[first].sum())
+        fitting = self.processors[others] <= left
+        if head in self.promised and not fitting.any():
+            return []
+        ends = np.maximum(self.start[running] + self.asked[running], self.now + _OVERRUN_S)
+        profile = Profile(self.now, free, ends, self.processors[running])
+        for job in first.tolist():
+            profile.take(self.now, int(self.asked[job]), int(self.processors[job]))
+        shadow = profile.reserve(int(self.asked[head]), int(self.processors[head]))
+        late_s = max(self.now - self.promised.setdefault(head, shadow), 0)
+        share = min(late_s / self.head_delay_s, 1.0)
+        waited = self.now - self.workload.submit_time[others]
+        key = np.maximum(np.rint(self.order[others] / (1 + waited / AGEING_S)), 1)
+        need = self.fits[others] + np.rint((self.asked[others] - self.fits[others]) * share)
+        starts: list[tuple[float, int]] = []
+        old = np.flatnonzero(waited >= self.protect_after_s)[:MOST_PROTECTED]
+        if self.protect_after_s and len(old):
+            need[old] = self.asked[others[old]]
+            reserved, behind = 0, np.setdiff1d(np.arange(len(others)), old)
+            for place in chain(old.tolist(), behind.tolist()):
+                if reserved == len(old):
+                    break
+                fitting[place] = False
+                job = int(others[place])
+                if profile.reserve(int(need[place]), int(self.processors[job])) == self.now:
+                    starts.append((key[place], job))
+                else:
+                    reserved += 1
+        candidates = np.flatnonzero(fitting)
+        for place in candidates[np.argsort(key[candidates], kind="stable")].tolist():
+            job = int(others[place])
+            if profile.begin(self.now + int(need[place]), int(self.processors[job])):
+                starts.append((key[place], job))
+            if not profile.free[0]:
+                break
+        return [job for _, job in sorted(starts)]
+
+
+class Profile:
+    """How many processors are free from when on."""
+
+    def __init__(self, now: int, free: int, ends: Int64Array, sizes: Int64Array) -> None:
         in_order = np.argsort(ends, kind="stable")
         room = free + np.cumsum(sizes[in_order])
-        shadow = int(ends[in_order][np.searchsorted(room, self.processors[head])])
-        extra = free + int(sizes[ends <= shadow].sum()) - int(self.processors[head])
-        late_s = max(self.now - self.promised.setdefault(head, shadow), 0)
-        share = min(late_s / HEAD_DELAY_S, 1.0)
-        waited = self.now - self.workload.submit_time[others]
-        others = others[np.argsort(self.order[others] / (1 + waited / AGEING_S), kind="stable")]
-        need = self.fits[others] + (self.asked[others] - self.fits[others]) * share
-        starts = []
-        for job, needs in zip(others.tolist(), need.tolist(), strict=True):
-            size = int(self.processors[job])
-            in_time = self.now + needs <= shadow
-            if size <= free and (in_time or size <= extra):
-                free -= size
-                extra -= 0 if in_time else size
-                starts.append(job)
-            if not free:
-                break
-        return starts
+        at, first = np.unique(ends[in_order][::-1], return_index=True)
+        self.at = np.concatenate([[now], at])
+        self.free = np.concatenate([[free], room[::-1][first]])
+
+    def begin(self, end: int, size: int) -> bool:
+        """Have a job run from now on until then, after all reservations, if it can."""
+        free = self.free[: np.searchsorted(self.at, end)]
+        if free.min() < size:
+            return False
+        free -= size  # all that come later begin now, too: what is free behind the end never counts
+        return True
+
+    def take(self, start: int, duration: int, size: int) -> None:
+        """Have a job run then."""
+        for moment in (start, start + duration):
+            place = int(np.searchsorted(self.at, moment))
+            if place == len(self.at) or self.at[place] != moment:
+                self.at = np.insert(self.at, place, moment)
+                self.free = np.insert(self.free, place, self.free[place - 1])
+        self.free[slice(*np.searchsorted(self.at, (start, start + duration)))] -= size
+
+    def reserve(self, duration: int, size: int) -> int:
+        """Have a job run as early as it can; give when that is."""
+        narrow = np.append(np.flatnonzero(self.free < size), len(self.at))
+        until = narrow[np.searchsorted(narrow, np.arange(len(self.at)))]
+        ends = np.append(self.at, np.iinfo(np.int64).max)[until]
+        fits = (self.free >= size) & (ends - self.at >= duration)
+        start = int(self.at[np.argmax(fits)])
+        self.take(start, duration, size)
+        return start
+
+
+def expected_times(workload: Workload) -> tuple[Int64Array, Int64Array]:
+    """Give by what candidates are put in order, and what they must fit by."""
+    policy = Policy(backfill=Easy(candidates=Candidates.WSPT), roles=Roles.parse("111"))
+    flat = replace(workload, machine=None, requests=None)
+    run = simulate_with_estimator(flat, policy, parse_estimator("expected"))
+    assert run.role_times is not None
+    asked = workload.requested_time
+    order, fits = run.role_times.queue, run.role_times.backfill
+    return (asked if order is None else order), (asked if fits is None else fits)
 
 
 def figures(workload: Workload, start: Int64Array) -> Float64Array:

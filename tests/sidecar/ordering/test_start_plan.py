@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from foretime_estimators.estimators.estimator import RolePrediction
@@ -57,6 +58,7 @@ def _plan(
     expected: dict[str, float] | None = None,
     late: float = 0.0,
     raised: dict[str, int] | None = None,
+    protected: Collection[str] = (),
 ) -> StartPlan:
     """Plan with expected hours by job; jobs that are not named may not be started."""
 
@@ -71,6 +73,7 @@ def _plan(
         expected_of,
         lambda job: job.priority - (raised or {}).get(job.request.job_id, 0),
         lambda _: late,
+        lambda job: job.request.job_id in protected,
     )
 
 
@@ -141,6 +144,36 @@ def test_the_later_the_head_job_is_the_more_must_fit() -> None:
     queue = (_runs("1", 0, 3, 2), _waits("2", 4, 1, priority=9), _waits("3", 1, 4, priority=8))
     for late, names in ((-1.0, ["3"]), (0.3, ["3"]), (0.4, []), (1.0, []), (7.0, [])):
         assert _names(_plan(_cluster(4), *queue, expected={"3": 1}, late=late)) == names
+
+
+def test_who_is_protected_holds_a_reservation_behind_the_head_job() -> None:
+    """The head job has three of four CPUs from hour 2 to 3; then 3 needs all of them."""
+    queue = (
+        _runs("1", 0, 2, 2),
+        _waits("2", 3, 1, priority=9),
+        _waits("3", 4, 5, priority=7),
+        _waits("4", 1, 9, priority=8),
+    )
+    for hours, names in ((2.9, ["4"]), (3.1, [])):
+        assert _names(_plan(_cluster(4), *queue, expected={"4": hours})) == ["4"]
+        plan = _plan(_cluster(4), *queue, expected={"4": hours}, protected=["3"])
+        assert _names(plan) == names
+        assert plan.heads["main"].request.job_id == "2"
+
+
+def test_who_is_protected_starts_if_it_fits_by_what_it_asked_for() -> None:
+    """It goes before shorter ones, though not before the head job."""
+    queue = (
+        _runs("1", 0, 3, 2),
+        _waits("2", 4, 1, priority=9),
+        _waits("3", 1, 1, priority=8),
+        _waits("4", 1, 2, priority=7),
+    )
+    expected = {"3": 0.5, "4": 1}
+    assert _names(_plan(_cluster(4), *queue, expected=expected)) == ["3"]
+    assert _names(_plan(_cluster(4), *queue, expected=expected, protected=["4"])) == ["4"]
+    late = (*queue[:3], _waits("4", 1, 3, priority=7))
+    assert _names(_plan(_cluster(4), *late, expected=expected, protected=["4"])) == ["3"]
 
 
 def test_who_has_waited_for_long_is_not_passed_over_for_ever() -> None:

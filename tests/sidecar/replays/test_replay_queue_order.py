@@ -150,21 +150,29 @@ def test_jobs_that_should_start_at_once_do_so_under_slurms_own_rules() -> None:
     assert (again.adjusted.start_time == run.adjusted.start_time).all(), "whatever the scheme"
 
 
-@pytest.mark.parametrize("seed", [4, 5])
-def test_the_daemon_starts_whom_a_plan_of_one_pool_written_apart_does(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "protect_after_s"), [(4, 0), (5, 0), (4, 3600), (5, 4 * 3600)])
+def test_the_daemon_starts_whom_a_plan_of_one_pool_written_apart_does(
+    seed: int, protect_after_s: int
+) -> None:
     """On requests, where it does not matter when the daemon learns."""
     made = replace(made_workload(300, seed), array_ids=None)
     workload = with_machine(made, Machine.flat(made.machine_processors))
+    settings = QueueOrderSettings(order="start-now", protect_after_s=protect_after_s)
     task = Replay(
         policy=default_policy("slurm", workload),
-        queue_order=QueueOrderSettings(order="start-now"),
+        queue_order=settings,
         learn=False,
         look_interval_s=LOOK_S,
     )
     run = task(workload, 0)
-    start_time = Trial(workload, learns=False).run()
-    assert (run.adjusted.start_time == start_time).all()
-    assert (run.baseline.start_time != start_time).any()
+
+    def trial(after_s: int) -> Int64Array:
+        return Trial(workload, learns=False, protect_after_s=after_s).run()
+
+    assert (run.adjusted.start_time == trial(protect_after_s)).all()
+    assert (run.baseline.start_time != run.adjusted.start_time).any()
+    if protect_after_s:
+        assert (run.adjusted.start_time != trial(0)).any(), "or nobody is protected"
 
 
 def test_where_there_are_no_site_factors_it_is_refused() -> None:
