@@ -278,7 +278,7 @@ class SelfMetrics(Collector):
             )
             yield CounterMetricFamily(
                 "foretime_jobs_raised_missed",
-                "Of these, jobs that had not started by the next look.",
+                "Of these, jobs that had not started by the next look, though they still fitted.",
                 value=starts.missed,
             )
         if not self._sidecar.settings.queue_order.keeps_order:

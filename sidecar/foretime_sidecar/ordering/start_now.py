@@ -28,7 +28,7 @@ from foretime_sidecar.ordering.places_gained import places_gained
 from foretime_sidecar.ordering.protected_jobs import LateJobs, Protected
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors, raised_name
-from foretime_sidecar.ordering.start_plan import holds_reservation
+from foretime_sidecar.ordering.start_plan import StartPlan, holds_reservation
 from foretime_sidecar.ordering.start_way import SlurmStarts, StartWay
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_snapshot import as_submitted
@@ -82,7 +82,8 @@ class StartNow:
     refused
         Why nothing is started, "" if it is.
     raised, missed
-        How often a job was raised, and how often one had not started by the next look.
+        How often a job was raised, and how often one that still fitted had not started by the next
+        look.
     """
 
     def __init__(
@@ -161,9 +162,9 @@ class StartNow:
         waiting = {
             job.request.job_id: job for job in look.queue.jobs if job.state is QueueState.PENDING
         }
-        self._judge(waiting, now)
         self._forget_gone(waiting)
         if not waiting:
+            self._judge(waiting, (), now)
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
         factors = self._client.site_factors()
@@ -182,13 +183,19 @@ class StartNow:
 
         after_s = self._order.protect_after_s
         late = Protected.of(self._late_jobs, waiting.values(), now)
-        plan, wanted = self._way.plan(
-            look,
-            expected_of,
-            seen,
-            lambda name: 1.0 if late.is_in(name) else self._late(name, now),
-            lambda job: job in late or holds_reservation(job, after_s, now),
-        )
+
+        def planned() -> tuple[StartPlan, dict[str, int]]:
+            return self._way.plan(
+                look,
+                expected_of,
+                seen,
+                lambda name: 1.0 if late.is_in(name) else self._late(name, now),
+                lambda job: job in late or holds_reservation(job, after_s, now),
+            )
+
+        plan, wanted = planned()
+        if self._judge(waiting, plan.starts, now):
+            plan, wanted = planned()  # without those that were missed, which pause
         self._note_heads(plan.heads, look)
         changes = {
             name: 0
@@ -209,27 +216,38 @@ class StartNow:
         self._raised_last = frozenset()
         return self._own.give_back(jobs)
 
-    def _judge(self, waiting: Mapping[str, QueuedJob], now: int) -> None:
-        """Count who has not started though it was raised, and open the breaker at too many."""
+    def _judge(
+        self, waiting: Mapping[str, QueuedJob], starts: Sequence[QueuedJob], now: int
+    ) -> bool:
+        """Count who has not started though it was raised; give whether one was missed.
+
+        One that still fits was missed, and too many of them open the breaker. One that does not was
+        overtaken: since the daemon had looked, another has taken its nodes.
+        """
+        fit = {job.request.job_id for job in starts}
+        any_missed = False
         for name in self._raised_last:
-            missed = name in waiting
             self.raised += 1
-            self.missed += missed
-            self._outcomes.append(missed)
+            missed = name in waiting and name in fit
             if missed:
+                any_missed = True
+                self.missed += 1
                 times, _ = self._misses.get(name, (0, 0))
                 pause_s = min(_FIRST_PAUSE_S * 2**times, _LONGEST_PAUSE_S)
                 self._misses[name] = times + 1, now + pause_s
+            if missed or name not in waiting:
+                self._outcomes.append(missed)
         self._raised_last = frozenset()
         missed_jobs, judged = sum(self._outcomes), len(self._outcomes)
         if judged >= _FEWEST_JUDGED and missed_jobs > _MOST_MISSED * judged:
             self._outcomes.clear()
             reason = (
                 f"{missed_jobs} of the last {judged} jobs that were raised to start at once had not"
-                " started by the next look"
+                " started by the next look, though they still fitted"
             )
             with self._lock:
                 self._breaker.add(BreakerEvent(now, "tripped", reason))
+        return any_missed
 
     def _forget_gone(self, waiting: Mapping[str, QueuedJob]) -> None:
         for known in (self._misses, self._asked, self._promised):
