@@ -64,7 +64,7 @@ def test_days_are_settled_and_nothing_more_is_held(with_us: Watched) -> None:
 def test_in_observe_the_model_without_us_is_the_real_scheduler_and_foretells(
     tmp_path: Path,
 ) -> None:
-    """Jobs that wait are withdrawn now and then, and jobs of those who know of no look come."""
+    """Jobs that wait are withdrawn now and then."""
     withdrawn: list[int] = []
 
     def at_job(index: int, watched: WatchedSlurm) -> None:
@@ -96,18 +96,6 @@ def test_a_daemon_that_crashes_and_begins_again_tells_the_same(tmp_path: Path) -
     told = account(again).brought
     assert told.jobs == JOBS
     assert told.saved_hours == pytest.approx(saved_hours(again), rel=0.02)
-
-
-def test_hours_in_which_the_daemon_was_away_cost_little(tmp_path: Path) -> None:
-    """What came and went meanwhile is known from the accounting."""
-    watched = WatchedSlurm(WORKLOAD, tmp_path, starts_now=True)
-    begin = watched.begin
-    watched.away = lambda now: begin + 15 * HOUR < now < begin + 40 * HOUR
-    lived = watched.live()
-    assert lived.beside.failures == 0
-    told = account(lived).brought
-    assert told.jobs == JOBS
-    assert told.saved_hours == pytest.approx(saved_hours(lived), rel=0.1, abs=20)
 
 
 def test_without_a_site_it_says_so_and_tells_nothing(tmp_path: Path) -> None:
