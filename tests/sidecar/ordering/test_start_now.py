@@ -323,8 +323,8 @@ def test_too_many_misses_open_the_breaker(world: World) -> None:
     trip = CircuitBreaker(BreakerSettings(), world.store).trip()
     assert trip is not None
     assert trip.reason == (
-        "50 of the last 50 jobs that were raised to start at once had not started by the next look, "
-        "though they still fitted"
+        "50 of the last 50 jobs that were raised to start at once had not started by the next "
+        "look, though they still fitted"
     )
 
 
