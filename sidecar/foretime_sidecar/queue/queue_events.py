@@ -69,7 +69,7 @@ class Event(NamedTuple):
         if self.kind == SUBMISSION:
             listener.submitted(self.request)
         elif self.kind == START:
-            listener.started(self.request, self.time)
+            listener.started(self.request, max(self.time, self.request.submit_time))
         elif self.ended is not None:
             listener.finished(self.ended)
 
@@ -97,11 +97,14 @@ def in_order(*streams: Iterable[Event]) -> Iterator[Event]:
 
 
 def events_of(job: FinishedJob, eligible_time: int | None = None) -> list[Event]:
-    """Give all that happened to a job that has come to its end, and could start from a time on."""
+    """Give all that happened to a job that has come to its end, and could start from a time on.
+
+    Slurm writes some starts down a second early, so that a job would start before its submission.
+    """
     request = job.request
     events = [Event(min(request.submit_time, job.end_time), SUBMISSION, request)]
     if job.start_time is not None:
-        start = min(job.start_time, job.end_time)
+        start = min(max(job.start_time, request.submit_time), job.end_time)
         events.append(Event(start, START, request, eligible_time=eligible_time))
     return [*events, Event(job.end_time, END, request, job)]
 
@@ -237,7 +240,8 @@ class QueueEvents:
         known.eligible_time = job.eligible_time
         if job.state is not QueueState.PENDING and not known.started:
             known.started = True
-            start = now if job.start_time is None else min(job.start_time, now)
+            start = now if job.start_time is None else job.start_time
+            start = min(max(start, request.submit_time), now)
             yield Event(start, START, request, eligible_time=job.eligible_time)
 
 

@@ -22,9 +22,11 @@ from foretime_sidecar.queue.queue_events import (
     START,
     SUBMISSION,
     Event,
+    Listener,
     PastEvents,
     QueueEvents,
     events_of,
+    in_order,
 )
 from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
@@ -53,6 +55,31 @@ def test_a_job_is_told_of_as_it_comes_starts_and_ends() -> None:
     assert events.since_last(look(240, runs), []) == []
     ended = FinishedJob(request("1"), 170, 250, 80, Ending.COMPLETED)
     assert told(events.since_last(look(300), [ended])) == [(250, END, "1")]
+
+
+@pytest.mark.parametrize("ended_s", [-1, 0, 30])
+def test_a_start_that_was_written_down_a_second_early_is_no_wait_below_zero(ended_s: int) -> None:
+    waits: list[int] = []
+
+    class Waits(Listener):
+        def submitted(self, job: JobRequest) -> None:
+            pass
+
+        def started(self, job: JobRequest, start_time: int) -> None:
+            waits.append(start_time - job.submit_time)
+
+        def finished(self, job: FinishedJob) -> None:
+            pass
+
+    runs = QueuedJob(request("1"), QueueState.RUNNING, start_time=99)
+    ended = FinishedJob(request("2"), 99, 100 + ended_s, ended_s + 1, Ending.COMPLETED)
+    events = [*QueueEvents().since_last(look(100, runs), []), *events_of(ended)]
+    for event in events:
+        event.tell_waits(Waits())
+    assert waits == [0, 0]
+    kinds = [event.kind for event in in_order(events)]
+    if ended_s >= 0:
+        assert kinds.index(SUBMISSION) < kinds.index(START)
 
 
 def test_what_no_look_has_seen_is_told_by_the_accounting() -> None:
