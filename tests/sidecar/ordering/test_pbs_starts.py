@@ -323,6 +323,21 @@ def test_it_says_that_the_site_is_not_known(world: World) -> None:
     assert "how this PBS schedules is not known" in world.starts.refused
 
 
+def test_a_job_that_starts_while_it_is_ranked_is_no_failure(world: World) -> None:
+    """PBS refuses to change it, and nobody else had anything to be changed."""
+    world.look()
+    job = world.submit(1, 1)
+
+    def late(argv: object) -> str:
+        if "qalter" in list(argv):  # type: ignore[call-overload]
+            world.pass_time(1)
+        return world._run(argv)
+
+    world.starts._own._client = world.client = PbsCommands(late, overlap_s=0)
+    assert world.look() == 0
+    assert job in world.running()
+
+
 def test_only_managers_set_a_rank(world: World) -> None:
     with pytest.raises(SchedulerError, match="read only or insufficient permission"):
         world.pbs.alter(world.head, {RANK: 5}, requestor="ann")

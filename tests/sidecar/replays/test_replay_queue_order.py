@@ -26,6 +26,7 @@ from foretime_sim.scores.replay_result import OrderingStatistics
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.workloads.resource_requests import with_machine
 
+from tests.sidecar.ordering import pbs_trial
 from tests.sidecar.ordering.start_trial import LOOK_S, Trial
 from tests.support.replay_runs import made_workload
 
@@ -184,7 +185,7 @@ def _pbs(**scheduler: Any) -> Replay:
         policy=mechanism_policy(Mechanism.PBS_SOFT_WALLTIME, Policy(backfill=Pbs(site))),
         mechanism=Mechanism.PBS_SOFT_WALLTIME,
         queue_order=QueueOrderSettings(order="start-now"),
-        look_interval_s=10,
+        look_interval_s=pbs_trial.LOOK_S,
     )
 
 
@@ -202,6 +203,9 @@ def test_jobs_that_should_start_at_once_do_so_under_pbs_own_rules() -> None:
     assert statistics.ordering is not None
     assert statistics.ordering.raised > 0
     assert statistics.ordering.missed <= statistics.ordering.raised / 10
+    arm = pbs_trial.Arm(ordered=True, raises=True)
+    apart = pbs_trial.Trial(replace(workload, array_ids=None), arm).run()
+    assert run.adjusted.start_time.sum() == apart.sum(), "but for jobs that are alike"
     plain = run.baseline.start_time - workload.submit_time
     adjusted = run.adjusted.start_time - workload.submit_time
     assert adjusted.mean() < 0.9 * plain.mean()

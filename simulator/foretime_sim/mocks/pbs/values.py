@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import total_ordering
 from typing import Any, ClassVar, TypeAlias
 
+from foretime_sim.sites.pbs.formula import RANK
+
 Fields: TypeAlias = Mapping[str, Any]
 Held: TypeAlias = Any  # whatever PBS or a hook puts there
 
@@ -154,6 +156,7 @@ Converter: TypeAlias = Callable[[Any], Any]
 RESOURCES: dict[str, Converter] = {
     "walltime": Duration,
     "soft_walltime": Duration,
+    RANK: float,  # `foretime install pbs` makes it
     "min_walltime": Duration,
     "max_walltime": Duration,
     "cput": Duration,
