@@ -324,7 +324,7 @@ class PlainBeside:
 
     def _judge(self, now: int) -> None:
         """Open the circuit breaker if waits with us have been clearly longer than without."""
-        if not self._works_now():
+        if not self._settings.beside.opens_breaker or not self._works_now():
             return
         with self._lock:
             since = max(self._breaker.reset_at(), now - _JUDGED_DAYS * DAY_S)

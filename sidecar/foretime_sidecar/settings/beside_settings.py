@@ -24,10 +24,17 @@ class BesideSettings(Section):
         description="How much of one processor it may use on average.",
     )
     most_late_s: int = Field(
-        default=12 * 3600,
+        default=0,
         ge=0,
         description=(
             "start-now: a job that waits so much longer than it would have without Foretime is "
-            "protected: nobody is started before it who could delay it; 0: no such bound."
+            "protected: nobody is raised who would delay it; 0: no such bound."
+        ),
+    )
+    opens_breaker: bool = Field(
+        default=False,
+        description=(
+            "Whether the circuit breaker opens if waits with Foretime have been clearly longer "
+            "than without."
         ),
     )
