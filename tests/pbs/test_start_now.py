@@ -124,7 +124,7 @@ def test_a_job_that_is_expected_to_end_in_time_starts_and_no_other(
 def _health(status: object) -> dict[str, str]:
     checks = status["checks"] if isinstance(status, dict) else status
     assert isinstance(checks, list)
-    return {check["name"]: check["health"] for check in checks}
+    return {check["check"]: check["health"] for check in checks}
 
 
 @pytest.mark.parametrize("how", ["ended", "disabled", "killed"])
