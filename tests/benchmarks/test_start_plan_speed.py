@@ -60,7 +60,10 @@ def test_a_deep_queue_is_planned(benchmark: Any) -> None:
         return RolePrediction(limit // 12, limit // 4, limit)
 
     plan = benchmark.pedantic(
-        lambda: plan_starts(look, expected, lambda job: job.priority, lambda _: 0.0), rounds=3
+        lambda: plan_starts(
+            look, expected, lambda job: job.priority, lambda _: 0.0, lambda _: False
+        ),
+        rounds=3,
     )
     assert set(plan.heads) == {"main", "short"}
     benchmark.extra_info["goal_s"] = GOAL_S
