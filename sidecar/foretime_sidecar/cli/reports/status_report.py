@@ -94,7 +94,7 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
     mode = answer["mode"] or "none: without a table jobs are left alone"
     if answer["disabled"]:
         mode = f"disabled ({answer['disable_file']} exists)"
-    elif settings.starts_jobs and not answer["mode_reason"]:
+    elif settings.starts_jobs and mode == Mode.OBSERVE and not answer["mode_reason"]:
         mode = "enforce: jobs that should start at once are raised, and the hook changes none"
     elif mode != answer["mode_set"]:
         mode += f" (set: {answer['mode_set']}"

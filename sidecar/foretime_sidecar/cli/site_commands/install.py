@@ -80,7 +80,7 @@ def install_pbs(
     """
     chosen = site_settings(settings)
     scheduler = PbsScheduler(pbs_home())
-    server, starts_now = _pbs_server(chosen, commands_dir), chosen.starts_now
+    server, starts_now = _pbs_server(chosen, commands_dir), chosen.queue_order.starts_now
     if yes:
         outcome = pbs_install.install(server, chosen)
         scheduler.install(outcome)

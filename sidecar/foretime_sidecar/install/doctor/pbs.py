@@ -62,7 +62,11 @@ def pbs_checks(
         ("other hooks", lambda: other_hooks(server)),
         ("default soft_walltime", lambda: defaults(server)),
         ("job classes", lambda: job_classes(PbsScheduler(pbs_home()))),
-        *([("jobs started at once", lambda: starts(server))] if settings.starts_now else []),
+        *(
+            [("jobs started at once", lambda: starts(server))]
+            if settings.queue_order.starts_now
+            else []
+        ),
         ("primetime", lambda: primetime(pbs_home())),
         ("accounting logs", lambda: accounting(settings.scheduler.pbs_accounting_dir)),
         ("dedicated time", lambda: dedicated_time(settings.scheduler.pbs_dedicated_time_file)),

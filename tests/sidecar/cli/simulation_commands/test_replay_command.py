@@ -73,7 +73,7 @@ def test_the_json_has_every_metric(run: Run, log: Path) -> None:
     assert found["metrics"]["killed_early_jobs"]["adjusted"] == 0
     assert len(found["metrics"]["wait_mean_s"]["adjusted_runs"]) == 3
     assert found["hook"]["submissions"] == JOBS
-    assert found["options"]["scheme"] == "combined"
+    assert found["options"]["queue order"] == "start-now"
     again = json.loads(
         run("replay", log, "--warm-up", "0", "--json", "--repeat", 3, "--seed", 9)[1]
     )
