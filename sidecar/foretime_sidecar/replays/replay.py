@@ -254,8 +254,10 @@ class Replay:
                 f"queue_order: scheme {self.scheme} knows the true runtimes, and has no sidecar; "
                 f"take one of {', '.join(TABLE_SCHEMES)}, or requested"
             )
-        if self.queue_order.order == "none":
-            raise InputError('queue_order: order is "none", which leaves the queue as it is')
+        if not (self.queue_order.keeps_order or self.starts_now):
+            raise InputError(
+                f'queue_order: order is "{self.queue_order.order}", which leaves the queue as it is'
+            )
 
     def _settings(self, folder: Path) -> Settings:
         adjusts = self.scheme in TABLE_SCHEMES and not self.starts_now

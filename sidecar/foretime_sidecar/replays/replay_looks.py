@@ -68,7 +68,7 @@ class OrderingLooks:
                 self._mock.advance(at)
                 self.happened()
             if self._due is not None and self._due <= self._mock.now:
-                if self._mock.has_waiting:
+                if self._mock.has_waiting or self._sidecar.beside is not None:
                     self._look()
                 self._due = None  # where nobody waits nothing is to be put in order
             else:

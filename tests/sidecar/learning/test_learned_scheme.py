@@ -115,7 +115,7 @@ def test_until_all_is_learned_the_combined_scheme_counts(
     assert site.scheme() == "learned"
     assert planned(sidecar, "alice") == 1200
     assert caplog.messages[-1] == "jobs are planned by estimator last-two"
-    assert sum("can't be used" in line for line in caplog.messages) == 1
+    assert sum("can't be gone by" in line for line in caplog.messages) == 1
 
 
 def test_a_restart_goes_on_with_what_was_saved(

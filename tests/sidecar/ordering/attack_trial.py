@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
-from foretime_estimators.estimators.registry import parse_estimator
-from foretime_sim.engine.estimated_run import role_predictor
 from foretime_sim.workloads.workload import Workload
 
 from tests.sidecar.ordering.attacks import ATTACKS, PROCESSORS, Scene, honest_scene
@@ -22,15 +20,6 @@ from tests.sidecar.ordering.start_trial import Trial, plain
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_attacks.md"
 TEXT = Path(__file__).resolve().parent / "attacks_page.md"
 ROBUST = "weighted"
-
-
-class EstimatorTrial(Trial):
-    """One run of a workload whose jobs are started at once by what an estimator expects."""
-
-    def __init__(self, workload: Workload, estimator: str) -> None:
-        super().__init__(workload)
-        self.estimator = parse_estimator(estimator)
-        self.predict = role_predictor(self.estimator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ Run = Callable[[Workload], Int64Array]
 
 def started_by(estimator: str) -> Run:
     """Give the run of start-now by an estimator."""
-    return lambda workload: EstimatorTrial(workload, estimator).run()
+    return lambda workload: Trial(workload, estimator=estimator).run()
 
 
 def outcome(

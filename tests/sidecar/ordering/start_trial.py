@@ -68,6 +68,8 @@ class Trial:
         Whether jobs that end are learned; otherwise all are expected to take what they ask for.
     look_s, head_delay_s, protect_after_s
         The daemon's settings.
+    estimator
+        What says what is expected.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Trial:
         look_s: int = LOOK_S,
         head_delay_s: int = HEAD_DELAY_S,
         protect_after_s: int = PROTECT_AFTER_S,
+        estimator: str = "expected",
     ) -> None:
         self.workload = workload
         self.look_s, self.head_delay_s = look_s, head_delay_s
@@ -94,7 +97,9 @@ class Trial:
         )
         self.asked = workload.requested_time.astype(np.int64)
         self.processors = workload.processors.astype(np.int64)
-        self.order, self.fits = expected_times(workload) if learns else (self.asked, self.asked)
+        self.order, self.fits = self.asked, self.asked
+        if learns:
+            self.order, self.fits = expected_times(workload, estimator)
         self.start = np.full(len(workload), -1, np.int64)
         self.waiting: dict[int, None] = {}
         self.running: dict[int, None] = {}
@@ -250,11 +255,11 @@ class Profile:
         return start
 
 
-def expected_times(workload: Workload) -> tuple[Int64Array, Int64Array]:
+def expected_times(workload: Workload, estimator: str) -> tuple[Int64Array, Int64Array]:
     """Give by what candidates are put in order, and what they must fit by."""
     policy = Policy(backfill=Easy(candidates=Candidates.WSPT), roles=Roles.parse("111"))
     flat = replace(workload, machine=None, requests=None)
-    run = simulate_with_estimator(flat, policy, parse_estimator("expected"))
+    run = simulate_with_estimator(flat, policy, parse_estimator(estimator))
     assert run.role_times is not None
     asked = workload.requested_time
     order, fits = run.role_times.queue, run.role_times.backfill

@@ -60,6 +60,7 @@ class Cluster:
                 "scheduler": {"history_days": 1},
                 "table": {"path": str(self.folder / "table")},
                 "hook": {"mode": mode, "disable_file": str(self.folder / "off")},
+                "queue_order": {"order": "none"},
             }
         )
         return Sidecar(settings, SlurmCommands(self, 0), self.store)

@@ -431,7 +431,8 @@ def test_ctrl_c_is_no_traceback(run: Run, log: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_sites_own_rule_is_replayed(run: Run, log: Path, tmp_path: Path) -> None:
     settings = tmp_path / "foretime.toml"
-    settings.write_text('[accuracy]\nscheme = "user"\nthreshold = 1000000\n')
+    rule = '[accuracy]\nscheme = "user"\nthreshold = 1000000\n[queue_order]\norder = "none"\n'
+    settings.write_text(rule)
     code, out, _ = run("replay", log, "--warm-up", "0", "--settings", settings, "--json")
     told = json.loads(out)
     assert code == 0
