@@ -68,9 +68,7 @@ class OrderingLooks:
                 self._mock.advance(at)
                 self.happened()
             if self._due is not None and self._due <= self._mock.now:
-                if self._mock.has_waiting or self._sidecar.beside is not None:
-                    self._look()
-                self._due = None  # where nobody waits nothing is to be put in order
+                self._look()
             else:
                 self._mock.settle()
 
@@ -87,6 +85,7 @@ class OrderingLooks:
         return min(before) if before else None
 
     def _look(self) -> None:
+        self._due = None
         self.looks += 1
         now = self._mock.now
         if self._polls_s is not None and now >= self._next_poll:

@@ -128,11 +128,6 @@ class MockScheduler(Generic[JobT]):
         """When something happens next, epoch seconds; ``None`` if nothing ever does."""
         return self._engine.next_event_time
 
-    @property
-    def has_waiting(self) -> bool:
-        """Whether a job waits, or was submitted just now."""
-        return len(self._jobs) - len(self._ended) > len(self._engine.running())
-
     def finish(self) -> None:
         """Run until the queue is empty and the last job has ended."""
         self._take(self._engine.finish())
