@@ -184,7 +184,7 @@ def _pbs(**scheduler: Any) -> Replay:
     return Replay(
         policy=mechanism_policy(Mechanism.PBS_SOFT_WALLTIME, Policy(backfill=Pbs(site))),
         mechanism=Mechanism.PBS_SOFT_WALLTIME,
-        queue_order=QueueOrderSettings(order="start-now", estimator="expected"),
+        queue_order=QueueOrderSettings(order="start-now", estimator="expected", head_delay_s=3600),
         look_interval_s=pbs_trial.LOOK_S,
     )
 
