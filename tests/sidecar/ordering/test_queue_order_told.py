@@ -170,8 +170,8 @@ def test_of_jobs_that_are_started_at_once_it_is_told_how_many(tmp_path: Path) ->
     for processors, hours in ((12, 5), (16, 1), (4, 2)):
         slurm.submit(submission(processors, hours * HOUR))
     slurm.advance(NOW)
-    sections = {"queue_order": {"order": "start-now"}, "hook": {"mode": "enforce"}}
-    with MockSite(tmp_path, slurm, **sections) as site:
+    order, hook = {"order": "start-now"}, {"mode": "enforce"}
+    with MockSite(tmp_path, slurm, queue_order=order, hook=hook) as site:
         answer = _asked(site, "/v1/queue-order").json()
         assert (answer["set"], answer["order"], answer["refused"]) == ("start-now", None, None)
         assert (answer["raised"], answer["missed"]) == (0, 0)
