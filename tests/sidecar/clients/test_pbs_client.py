@@ -124,7 +124,9 @@ def test_reading_passes_the_shared_checks(check: Check, client: PbsCommands) -> 
 
 @pytest.mark.parametrize("check", CHANGING, ids=lambda check: check.__name__)
 def test_changing_passes_the_shared_checks(check: Check, tmp_path: Path) -> None:
-    check(PbsCommands(_busy_pbs(tmp_path).run, tmp_path / "accounting", overlap_s=0))
+    pbs = _busy_pbs(tmp_path)
+    pbs.has_ranks = True  # foretime install pbs has made the resource
+    check(PbsCommands(pbs.run, tmp_path / "accounting", overlap_s=0))
 
 
 # What is read, by hand ---------------------------------------------------------------------------

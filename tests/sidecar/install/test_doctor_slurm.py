@@ -164,7 +164,7 @@ def test_enforce_is_told_to_lengthen_waits(
 ) -> None:
     finding = doctor_slurm.waits(facts(**hook))
     came_out(finding, health, words)
-    assert ("bf_job_part_count_reserve=1" in finding.remedy) is (health is WARNING)
+    assert ('queue_order.order = "auto"' in finding.remedy) is (health is WARNING)
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,10 @@ def test_enforce_is_told_to_lengthen_waits(mode: Mode, run: Run, tmp_path: Path)
     settings.write_text(
         f'[table]\npath = "{tmp_path}/table"\n[api]\nlisten = "unix:{tmp_path}/s"\n'
         f'[hook]\nmode = "{chosen}"\ndisable_file = "{tmp_path}/off"\n'
+        '[queue_order]\norder = "none"\n'
     )
     code, out, err = run("status", "--settings", settings)
     assert (code, err) == (1, "")
     said = [line for line in out.splitlines() if line.startswith("waits")]
     assert len(said) == (mode is Mode.ENFORCE)
-    assert all("27 to 42% longer" in line and "stay in observe" in line for line in said)
+    assert all("27 to 42% longer" in line and 'order = "auto"' in line for line in said)
