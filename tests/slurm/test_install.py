@@ -30,6 +30,7 @@ class Administrator:
             f'[scheduler]\ncommands_dir = "{cluster.commands}"\n'
             f'[table]\npath = "{cluster.table}"\n'
             f'[hook]\nmode = "{mode}"\nmechanism = "{mechanism}"\ndisable_file = "{self.off}"\n'
+            '[queue_order]\norder = "none"\n'
             f'[store]\npath = "{cluster.folder}/store"\n'
             f'[api]\nlisten = "unix:{cluster.folder}/foretime.sock"\n'
         )
