@@ -78,6 +78,10 @@ def test_a_subjob_that_has_run_is_stored_with_its_decision(foretime: InstalledFo
             if not path.exists():
                 return False
             with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+                # The daemon may still be making the store's tables.
+                tables = "SELECT name FROM sqlite_master"
+                if ("decisions",) not in store.execute(tables).fetchall():
+                    return False
                 asked = "SELECT decision FROM decisions WHERE job_id = ?"
                 return f"job={array} " in str(store.execute(asked, [subjob]).fetchall())
 

@@ -173,7 +173,7 @@ class DayBook:
         elif site is None:
             why_not = self._site.standing.why_not or "the site has not been read yet"
         elif not isinstance(site, SlurmSite):
-            why_not = "it is there for Slurm alone"
+            why_not = "a plain PBS is not run beside yet"
         elif cluster is None:
             why_not = f"which nodes there are is not known: {look.nodes_unread}"
         if why_not != self.why_not and why_not:

@@ -80,10 +80,10 @@ def test_in_observe_it_says_what_it_would_bring(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_anything_to_tell_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _ = run(monkeypatch, answer(why_not="it is there for Slurm alone"))
+    result, _ = run(monkeypatch, answer(why_not="a plain PBS is not run beside yet"))
     assert result.output.splitlines() == [
         "Nothing can be told yet: a day is compared when it is over.",
-        "The plain scheduler is not run beside now: it is there for Slurm alone.",
+        "The plain scheduler is not run beside now: a plain PBS is not run beside yet.",
         "How far the model is from the scheduler is not known yet.",
     ]
 
