@@ -36,7 +36,7 @@ from foretime_sim.workloads.workload import Workload
 from tests.sidecar.ordering.start_trial import AGEING_S, HEAD_DELAY_S, figures
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_pbs_logs.md"
-LOOK_S = 10
+LOOK_S, ASKED_AGAIN_S = 10, 3600
 _RAISED, _HEAD, _OTHERS = 3 * 10**9, 2 * 10**9, 10**9
 _PAGE = """# Whole logs on PBS with jobs that start at once
 
@@ -126,6 +126,7 @@ class Trial:
         self.asked = workload.requested_time.astype(np.int64)
         self.processors = workload.processors.astype(np.int64)
         self.order, self.fits = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
+        self.asked_at = np.full(jobs, -ASKED_AGAIN_S, np.int64)
         self.rank = np.zeros(jobs, np.int64)
         self.start = np.full(jobs, -1, np.int64)
         self.waiting: dict[int, None] = {}
@@ -140,9 +141,7 @@ class Trial:
         short, stays = self.arm.soft
         for job, now in enumerate(self.workload.submit_time.tolist()):
             self._live_until(now)
-            told = self.predict(self.requests[job], now)
-            self.order[job], self.fits[job] = told.queue, told.backfill
-            soft = max(told.backfill, 1)
+            soft = max(self.predict(self.requests[job], now).backfill, 1)
             self.engine.submit(
                 now,
                 int(self.processors[job]),
@@ -196,6 +195,11 @@ class Trial:
             self._happened()
 
     def _look(self) -> None:
+        for job in self.waiting:
+            if self.now - self.asked_at[job] >= ASKED_AGAIN_S:
+                told = self.predict(self.requests[job], self.now)
+                self.asked_at[job] = self.now
+                self.order[job], self.fits[job] = told.queue, told.backfill
         wanted = dict.fromkeys(self.waiting, 0)
         if self.arm.ordered and wanted:
             for job in wanted:
