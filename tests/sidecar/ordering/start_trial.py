@@ -1,18 +1,12 @@
-"""Whole logs under Slurm's defaults, with and without jobs that start at once, in a few minutes.
+"""Jobs that start at once, written a second time: on numpy and for one pool, without the daemon.
 
-``python -m tests.sidecar.ordering.start_trial COPIES LOG...`` writes docs/start_now_logs.md. The
-plan here is written a second time, on numpy and for one pool alone, without the daemon: what
-`foretime replay --queue-order start-now` says of a log takes some 20 times as long.
+What `foretime replay --queue-order start-now` says of a log takes some 20 times as long.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array, Int64Array
@@ -21,37 +15,20 @@ from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import simulate_with_estimator
 from foretime_sim.engine.job_view import Moves
 from foretime_sim.engine.stepwise import Engine
-from foretime_sim.logs.filters import workload_of_log
-from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.families import Candidates, Easy
 from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.policies.slurm import Slurm
-from foretime_sim.scores.repeats import Repeats
 from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.site import SlurmSite
-from foretime_sim.workloads.resource_requests import job_resources, with_machine
+from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import Workload
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_logs.md"
 LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 86_400, 36_000
 MOST_PROTECTED = 50
 _OVERRUN_S = 60
 _ABOVE = 10**7
 _TAU_S = 10
-_HEAD = """# Whole logs with jobs that start at once
-
-    python -m tests.sidecar.ordering.start_trial {copies} LOG...
-
-Slurm 26.05's own rules with its defaults, the processors of each log as one pool; each figure over
-that of plain Slurm on the same jobs, as the mean of {copies} copies with submissions moved by up to
-a minute, and its standard deviation. The daemon looks every {look} s. What it expects of a job is
-what was known in a run of EASY that lets the same jobs first. *One reservation* is Slurm with
-`bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
-
-| log | | mean wait | bounded slowdown | p99 of waits | p99.9 | longest |
-|---|---|---:|---:|---:|---:|---:|
-"""
 
 
 class Trial:
@@ -281,41 +258,3 @@ def plain(workload: Workload, reservations: int = 0) -> Int64Array:
     parameters = SlurmParameters(bf_job_part_count_reserve=reservations)
     site = SlurmSite(workload.machine, parameters=parameters)
     return simulate(workload, Policy(backfill=Slurm(site))).start_time
-
-
-ARMS: dict[str, Callable[[Workload], Int64Array]] = {
-    "one reservation": lambda workload: plain(workload, 1),
-    "start-now": lambda workload: Trial(workload).run(),
-}
-
-
-def rows_of(path: Path, copies: int) -> list[str]:
-    """Give the rows of one log."""
-    logged, _ = workload_of_log(read_log(path))
-    machine = Machine.flat(logged.machine_processors)
-    ratios = defaultdict(list)
-    repeats = Repeats(count=max(copies, 2), seed=1)
-    for number in range(copies):
-        copy = replace(repeats.varied(logged, number), queues=None, requests=None)
-        workload = with_machine(copy, machine)
-        base = figures(workload, plain(workload))
-        for name, arm in ARMS.items():
-            ratios[name].append(figures(workload, arm(workload)) / base)
-    rows = []
-    for name, found in ratios.items():
-        means, spread = np.mean(found, axis=0), np.std(found, axis=0)
-        said = [f"{mean:.2f} ± {by:.2f}" for mean, by in zip(means, spread, strict=True)]
-        rows.append(f"| {logged.name} | {name} | {' | '.join(said)} |")
-    return rows
-
-
-def main(words: Sequence[str]) -> None:
-    """Write the page."""
-    copies = int(words[0])
-    rows = [row for log in words[1:] for row in rows_of(Path(log), copies)]
-    text = _HEAD.format(copies=copies, look=LOOK_S) + "\n".join([*rows, ""])
-    PAGE.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
