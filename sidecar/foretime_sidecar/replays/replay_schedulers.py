@@ -23,6 +23,7 @@ from foretime_sim.mocks.slurm.hook import LuaHook
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.said_to_sites import said_by
 from foretime_sim.workloads.node_request import JobResources
 from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import Workload
@@ -101,6 +102,7 @@ def mocked_slurm(
                 **columns.of_job(job),
                 slurm_partition=columns.queues[job],
                 resources=_of_nodes(workload, job),
+                said=said_by(workload, policy, job),
             )
         )
 

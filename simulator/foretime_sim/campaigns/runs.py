@@ -24,6 +24,7 @@ from foretime_sim.logs.log_files import read_log
 from foretime_sim.models.workload_models import generate, with_estimates
 from foretime_sim.policies import policy_table
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.said_to_sites import with_known_qos
 from foretime_sim.policies.site_machine import (
     on_machine_of,
     that_fit_on_all,
@@ -141,6 +142,8 @@ def _with_all_users(log: UsedLog, workload: Workload) -> tuple[Workload, tuple[S
             site, note = log.unknown_users.of_site(site, workload)
         notes |= {note: None} if note else {}
         sites.append(site)
+    workload, without_qos = with_known_qos(workload, sites)
+    notes |= dict.fromkeys(without_qos)
     return replace(workload, notes=tuple(notes)), tuple(sites)
 
 

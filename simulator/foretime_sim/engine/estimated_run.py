@@ -35,6 +35,7 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy, Roles
 from foretime_sim.policies.role_times import JobTimesUpdate, RoleTimes
+from foretime_sim.policies.said_to_sites import said_by
 from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import ENDINGS, Workload
 
@@ -262,6 +263,7 @@ def _learning_run(
             user=request.user,
             project=request.project,
             resources=resources,
+            said=said_by(workload, engine.policy, len(predicted) - 1),
         )
         if progress is not None and len(predicted) % step == 0:
             progress(len(predicted))

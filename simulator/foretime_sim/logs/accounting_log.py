@@ -48,6 +48,7 @@ FACTS: Mapping[str, str] = {
     "requested_processors": "processors asked for",
     "allocated_processors": "processors it got",
     "state": "its state as Slurm names it (COMPLETED, TIMEOUT, ...)",
+    "qos": "its quality of service (Slurm)",
     **RESOURCE_FACTS,
 }
 """What can be known of a job, by the name used in mappings."""
@@ -223,6 +224,7 @@ def job_log_of_rows(
         executables=labels_of(kept("executable")),
         queues=labels_of(kept("queue")),
         array_ids=labels_of(array_ids),
+        qos=labels_of(kept("qos")),
         requests=requests_of_facts(kept, processors),
         unix_start_time=zero,
         time_zone=time_zone,

@@ -13,6 +13,7 @@ from foretime_sim.files.durations import MAX_SECONDS
 from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 from foretime_sim.workloads.job_log import JobLog, count_jobs
 from foretime_sim.workloads.resource_columns import ResourceRequests
+from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
 Overruns: TypeAlias = Literal["cut", "keep"]
@@ -233,6 +234,7 @@ def workload_of_log(
         executables=selected.executables,
         array_ids=selected.array_ids,
         requests=_requests(selected),
+        site_jobs=None if selected.qos is None else SiteJobs(qos=selected.qos),
         notes=(report.text,),
     )
     return workload, report

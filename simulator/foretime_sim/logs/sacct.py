@@ -28,7 +28,7 @@ from foretime_sim.workloads.job_log import JobLog
 
 COMMAND = (
     "sacct --allusers --duplicates --parsable2 --starttime=... --format=JobID,JobIDRaw,User,"
-    "Account,Partition,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,ReqCPUS,NCPUS,"
+    "Account,Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,ReqCPUS,NCPUS,"
     "TimelimitRaw,ReqNodes,NNodes,ReqMem,ReqTRES,AllocTRES,Constraints"
 )
 """What a site runs to get a log with everything that Foretime can use."""
@@ -157,6 +157,7 @@ def _columns(fields: Sequence[str], clock: Clock) -> list[ExportColumn]:
         ("user", "uid", parse_name),
         ("project", "account", parse_name),
         ("queue", "partition", parse_name),
+        ("qos", "qos", parse_name),
         ("executable", "jobname", parse_name),
         ("submit_time", "submit", clock.parse),
         ("eligible_time", "eligible", clock.parse),

@@ -19,6 +19,7 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.policy import Policy
 from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.site_jobs import SiteJob
 
 
 class Phase(enum.Enum):
@@ -188,6 +189,7 @@ class MockScheduler(Generic[JobT]):
         resources: JobResources | None,
         user: str | None,
         project: str | None,
+        said: SiteJob | None = None,
     ) -> int:
         """Put an accepted job into the queue, times in seconds; give its index."""
         index = self._engine.submit(
@@ -200,6 +202,7 @@ class MockScheduler(Generic[JobT]):
             resources=resources if self._has_nodes else None,
             user=user,
             project=project,
+            said=said,
         )
         self._jobs.append(job)
         self._planned.append(planned)

@@ -50,6 +50,8 @@ class JobLog:
         Names; ``None`` where the log has none at all.
     array_ids
         Which job array a job is a task of; ``None`` where the log has no arrays.
+    qos
+        Slurm's quality of service; ``None`` where the log does not say.
     requests
         What jobs asked for besides processors; ``None`` where the log says nothing of it.
     preceding_job, think_time
@@ -96,6 +98,7 @@ class JobLog:
     queues: Labels | None = None
     slurm_partitions: Labels | None = None
     array_ids: Labels | None = None
+    qos: Labels | None = None
     requests: ResourceRequests | None = None
     comments: tuple[str, ...] = ()
     machine_processors: int | None = None
@@ -159,6 +162,7 @@ LABEL_COLUMNS = (
     "queues",
     "slurm_partitions",
     "array_ids",
+    "qos",
 )
 
 
@@ -293,6 +297,7 @@ def log_of_workload(
         executables=workload.executables,
         queues=workload.queues,
         array_ids=workload.array_ids,
+        qos=None if workload.site_jobs is None else workload.site_jobs.qos,
         requests=workload.requests,
         comments=tuple(line if line.startswith(";") else f"; {line}" for line in comments),
         machine_processors=workload.machine_processors,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 from foretime_estimators.arrays import MaskedInt64Array
 from foretime_estimators.arrays import Selection as Jobs
 
@@ -74,6 +75,33 @@ class SiteJobs:
             elif column is not None:
                 columns[name] = column[jobs]
         return replace(self, **columns)
+
+    @property
+    def says_more_than_qos(self) -> bool:
+        """Whether any job says something else than its QOS, which PBS has no use for."""
+        return any(getattr(self, column.name) is not None for column in fields(self)[1:])
+
+    def job(self, index: int) -> SiteJob:
+        """Give what the job at a position says; its array and reservation stand elsewhere.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from foretime_sim.workloads.site_jobs import SiteJobs
+        >>> SiteJobs(nice=np.ma.array([100, 0], mask=[False, True])).job(0).nice
+        100
+        """
+        said: dict[str, Any] = {}
+        for name in _OF_A_JOB:
+            column = getattr(self, name)
+            if isinstance(column, Labels):
+                said[name] = column.get(index)
+            elif column is not None and column[index] is not np.ma.masked:
+                said[name] = int(column[index])
+        return SiteJob(**said)
+
+
+_OF_A_JOB = tuple(column.name for column in fields(SiteJobs) if column.name != "reservations")
 
 
 @dataclass(frozen=True, slots=True)

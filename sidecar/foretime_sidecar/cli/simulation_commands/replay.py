@@ -12,6 +12,7 @@ from foretime_sim.logs.swf import write_swf
 from foretime_sim.mocks.mechanism import mechanism_policy
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.said_to_sites import with_known_qos
 from foretime_sim.policies.site_machine import on_machine_of, site_of
 from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.comparison import Comparison, compare
@@ -75,7 +76,8 @@ def replay(
     (policy,), workload, users = UnknownUsersChoice(chosen.unknown_users).applied(
         [policy], workload
     )
-    notes = (*notes, *users)
+    workload, without_qos = with_known_qos(workload, () if site is None else (site,))
+    notes = (*notes, *users, *without_qos)
     if site_of(policy) is not None:
         policy = mechanism_policy(mechanism.chosen(policy), policy)
     else:

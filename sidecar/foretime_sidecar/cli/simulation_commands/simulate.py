@@ -15,6 +15,7 @@ from foretime_sim.engine.schedule import known_waits
 from foretime_sim.machines.bluegene.machine import BgpMachine
 from foretime_sim.policies.advance_reservations import check_reservations, read_reservations
 from foretime_sim.policies.policy_file import read_policy
+from foretime_sim.policies.said_to_sites import with_known_qos
 from foretime_sim.policies.site_machine import site_of
 from foretime_sim.policies.slack import Overruns
 from foretime_sim.policies.unknown_users import UnknownUsersChoice
@@ -80,7 +81,8 @@ def simulate(
         [case.policy for case in cases], workload
     )
     cases = [replace(case, policy=each) for case, each in zip(cases, policies, strict=True)]
-    notes = (*notes, *users)
+    workload, without_qos = with_known_qos(workload, sites)
+    notes = (*notes, *users, *without_qos)
     comparison = _compared(workload, cases, details, learning, scoring)
     result = SimulateResult(
         workload_name=workload.name,

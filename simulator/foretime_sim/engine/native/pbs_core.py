@@ -241,7 +241,7 @@ def describe_for_pbs(core: _core.Engine, workload: Workload, names: PbsNames) ->
             f"{workload.name}: jobs have constraints, which are not modelled under PBS: leave them"
             " out"
         )
-    if workload.site_jobs is not None:
+    if workload.site_jobs is not None and workload.site_jobs.says_more_than_qos:
         raise InputError(
             f"{workload.name}: its jobs say what only Slurm knows (site_jobs): leave it out"
         )

@@ -162,6 +162,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
             resources=submission.resources,
             user=submission.user,
             project=submission.account,
+            said=submission.said,
         )
         if submission.array_id is not None:
             self._arrays.setdefault(submission.array_id, []).append(index + _FIRST_JOB_ID)
@@ -204,6 +205,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 description["time_min"] = job.time_min_min
             if submission.comment is not None:
                 description["comment"] = submission.comment
+            if submission.said is not None and submission.said.qos is not None:
+                description["qos"] = submission.said.qos
             reply = self._hook.submit(description, self._partitions, uid, self.now)
             self._count_errors(reply)
             if reply.code != 0:
@@ -280,6 +283,8 @@ class MockSlurm(MockScheduler[SlurmJob]):
             record["user_name"] = submission.user
         if submission.account is not None:
             record["account"] = submission.account
+        if submission.said is not None and submission.said.qos is not None:
+            record["qos"] = submission.said.qos
         return record
 
     def _count_errors(self, reply: HookReply) -> None:

@@ -96,7 +96,7 @@ def queued(job_id: int, job: SlurmJob) -> dict[str, Any]:
         "partition": job.submission.slurm_partition or DEFAULT_PARTITION,
         "pre_sus_time": 0,
         "priority": 1000 + job.site_factor,
-        "qos": "normal",
+        "qos": (job.submission.said and job.submission.said.qos) or "normal",
         "resv_name": "",
         "start_time": job.start_time if running else 0,
         "state_reason": "None" if running else "Resources",

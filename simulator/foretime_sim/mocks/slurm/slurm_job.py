@@ -13,6 +13,7 @@ from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.mock_scheduler import MockJob, Phase
 from foretime_sim.workloads.node_request import JobResources
+from foretime_sim.workloads.site_jobs import SiteJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Submission:
         The job array that it is a task of.
     resources
         What it asks of a machine of nodes.
+    said
+        What it says to the site, its QOS for one; ``None`` where the mock has no site.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class Submission:
     time_min: int | None = None
     array_id: int | None = None
     resources: JobResources | None = None
+    said: SiteJob | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.policy import EventOrder, Policy
+from foretime_sim.policies.said_to_sites import said_by
 from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import Workload
 
@@ -163,6 +164,7 @@ class SimulatedWaits:
             resources=resources,
             user=request.user,
             project=request.project,
+            said=said_by(self.workload, self.policy, job),
         )
 
     def snapshot(self) -> tuple[Snapshot, Int64Array]:
