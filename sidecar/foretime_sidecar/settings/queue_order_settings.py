@@ -79,7 +79,7 @@ class QueueOrderSettings(Section):
         ),
     )
     protect_after_s: int = Field(
-        default=86_400,
+        default=43_200,
         ge=0,
         description=(
             "start-now: jobs that have waited so long since they could first start hold a "

@@ -21,12 +21,13 @@ from foretime_sim.scores.repeats import Repeats
 from foretime_sim.workloads.resource_requests import with_machine
 from foretime_sim.workloads.workload import Workload
 
-from tests.sidecar.ordering.start_trial import LOOK_S, Trial, figures, plain
+from tests.sidecar.ordering.start_trial import LOOK_S, PROTECT_AFTER_S, Trial, figures, plain
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_logs.md"
 ESTIMATOR = "weighted"
 _MOST_JOBS_UNJUDGED = 50
 _WORSE = 1.05
+_DAY_S = 86_400
 _SECTION = "\n## "
 _HEAD = f"""# Whole logs with jobs that start at once
 
@@ -36,8 +37,9 @@ Slurm 26.05's own rules with its defaults, the processors of each log as one poo
 over that of plain Slurm on the same jobs: the mean of some copies of the log with submissions moved
 by up to a minute, and its standard deviation. The daemon looks every {LOOK_S} s. What it expects of
 a job (`queue_order.estimator`: `{ESTIMATOR}`) is what was known in a run of EASY that lets the same
-jobs first. *One reservation* is Slurm with `bf_job_part_count_reserve=1`, without Foretime. All
-jobs of the logs are scored, from the first on.
+jobs first. Jobs that have waited for {PROTECT_AFTER_S // 3600} hours are protected
+(`queue_order.protect_after_s`); the last column has a day instead. *One reservation* is Slurm with
+`bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
 
 Users count who have over {_MOST_JOBS_UNJUDGED} jobs. A class of sizes counts from as many jobs on.
 """
@@ -50,14 +52,15 @@ _CLASSES = (
 )
 
 
-def start_now(workload: Workload) -> Int64Array:
+def start_now(workload: Workload, protect_after_s: int = PROTECT_AFTER_S) -> Int64Array:
     """Give when jobs start with Foretime."""
-    return Trial(workload, estimator=ESTIMATOR).run()
+    return Trial(workload, estimator=ESTIMATOR, protect_after_s=protect_after_s).run()
 
 
 ARMS: dict[str, Callable[[Workload], Int64Array]] = {
     "one reservation": lambda workload: plain(workload, 1),
     "start-now": start_now,
+    "protected after a day": lambda workload: start_now(workload, _DAY_S),
 }
 
 
@@ -105,7 +108,10 @@ def section_of(path: Path, copies: int) -> tuple[str, str]:
         cells.append(f"{worse.sum()} of {judged.sum()}")
         columns.append(cells)
     rows = zip((*_FIGURES, *_CLASSES, "users who wait over 5% longer"), *columns, strict=True)
-    lines = [f"| {len(logged):,} jobs, {copies} copies | {' | '.join(ARMS)} |", "|---|---:|---:|"]
+    lines = [
+        f"| {len(logged):,} jobs, {copies} copies | {' | '.join(ARMS)} |",
+        "|---" * (len(ARMS) + 1) + "|",
+    ]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return logged.name, "\n".join([logged.name, "", *lines, ""])
 

@@ -24,7 +24,7 @@ from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import Workload
 
-LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 86_400, 36_000
+LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 43_200, 36_000
 MOST_PROTECTED = 50
 _OVERRUN_S = 60
 _ABOVE = 10**7
