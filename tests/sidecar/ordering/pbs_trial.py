@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from foretime_estimators.arrays import Int64Array
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import (
@@ -22,8 +21,6 @@ from foretime_sim.engine.estimated_run import (
     logged_endings,
     role_predictor,
 )
-from foretime_sim.engine.job_view import Moves
-from foretime_sim.engine.stepwise import Engine
 from foretime_sim.logs.filters import workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.policies.pbs import Pbs
@@ -33,6 +30,7 @@ from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.workloads.resource_requests import job_resources, with_machine
 from foretime_sim.workloads.workload import Workload
 
+from tests.sidecar.ordering.looked_at_run import LookedAtRun
 from tests.sidecar.ordering.start_trial import AGEING_S, HEAD_DELAY_S, figures
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_pbs_logs.md"
@@ -99,7 +97,7 @@ def site_of(workload: Workload, arm: Arm) -> PbsSite:
     return replace(site, scheduler=scheduler, server=server)
 
 
-class Trial:
+class Trial(LookedAtRun):
     """One run of a log.
 
     Parameters
@@ -111,88 +109,37 @@ class Trial:
     """
 
     def __init__(self, workload: Workload, arm: Arm) -> None:
-        self.workload, self.arm = workload, arm
-        site = site_of(workload, arm)
+        self.arm, site = arm, site_of(workload, arm)
         policy = Policy(backfill=Pbs(site), correction=Correction.PBS)
-        self.begin = self.now = int(workload.submit_time[0])
-        self.engine = Engine(
-            workload.machine_processors, policy, self.begin, machine=site.machine,
-            epoch_of_zero=workload.epoch_of_zero,
-        )  # fmt: skip
+        looks = arm.ordered or arm.raises
+        super().__init__(workload, policy, site.machine, LOOK_S if looks else None)
         self.requests, self.endings = job_requests(workload), logged_endings(workload)
         self.estimator = parse_estimator(arm.estimator)
         self.predict = role_predictor(self.estimator)
         jobs = len(workload)
-        self.asked = workload.requested_time.astype(np.int64)
-        self.processors = workload.processors.astype(np.int64)
         self.order, self.fits = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
         self.asked_at = np.full(jobs, -ASKED_AGAIN_S, np.int64)
         self.rank = np.zeros(jobs, np.int64)
-        self.start = np.full(jobs, -1, np.int64)
-        self.waiting: dict[int, None] = {}
-        self.running: dict[int, None] = {}
         self.promised: dict[int, int] = {}
-        self.due: int | None = None
         self.changes = 0
 
-    def run(self) -> Int64Array:
-        """Give when each job starts."""
-        runtimes = self.workload.actual_runtime.tolist()
-        short, stays = self.arm.soft
-        for job, now in enumerate(self.workload.submit_time.tolist()):
-            self._live_until(now)
-            soft = max(self.predict(self.requests[job], now).backfill, 1)
-            self.engine.submit(
-                now,
-                int(self.processors[job]),
-                runtimes[job],
-                int(self.asked[job]),
-                scheduled_time=JobTimesUpdate(backfill=soft, drain=soft if stays else None)
-                if short
-                else None,
-                resources=job_resources(self.workload, job),
-            )
-            self.waiting[job] = None
-            self._happened()
-        while self.waiting and (event := self.engine.next_event_time) is not None:
-            self._live_until(event + 1)
-        self._take(self.engine.finish())
-        return self.start
+    def _submit(self, job: int) -> None:
+        planned, (short, stays) = None, self.arm.soft
+        if short:
+            soft = max(self.predict(self.requests[job], self.now).backfill, 1)
+            planned = JobTimesUpdate(backfill=soft, drain=soft if stays else None)
+        self.engine.submit(
+            self.now,
+            int(self.processors[job]),
+            self.runtimes[job],
+            int(self.asked[job]),
+            scheduled_time=planned,
+            resources=job_resources(self.workload, job),
+        )
 
-    def _happened(self) -> None:
-        if self.due is None and (self.arm.ordered or self.arm.raises):
-            self.due = self.now + (self.begin - self.now) % LOOK_S
-
-    def _live_until(self, until: int) -> None:
-        while True:
-            moments = (self.due, self.engine.next_event_time)
-            before = [moment for moment in moments if moment is not None and moment < until]
-            if not before:
-                break
-            self._advance(min(before))
-            if self.due is not None and self.due <= self.now:
-                self.due = None
-                self._look()
-            self._take(self.engine.settle())
-        self._advance(until)
-
-    def _advance(self, until: int) -> None:
-        if until > self.now:
-            moves = self.engine.advance(until)
-            self.now = until
-            self._take(moves)
-
-    def _take(self, moves: Moves) -> None:
-        for job in moves.started.tolist():
-            self.start[job] = self.engine.started_at(job)
-            del self.waiting[job]
-            self.running[job] = None
-        for job in moves.finished.tolist():
-            del self.running[job]
-            ran = self.engine.ran(job)
-            self.estimator.learn_one(finished_job(self.requests[job], *ran, self.endings[job]))
-        if len(moves.started) or len(moves.finished):
-            self._happened()
+    def _learn(self, job: int) -> None:
+        ran = self.engine.ran(job)
+        self.estimator.learn_one(finished_job(self.requests[job], *ran, self.endings[job]))
 
     def _look(self) -> None:
         for job in self.waiting:

@@ -13,8 +13,6 @@ from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.estimators.registry import parse_estimator
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.estimated_run import simulate_with_estimator
-from foretime_sim.engine.job_view import Moves
-from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.families import Candidates, Easy
 from foretime_sim.policies.policy import Policy, Roles
@@ -24,6 +22,8 @@ from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.resource_requests import job_resources
 from foretime_sim.workloads.workload import Workload
 
+from tests.sidecar.ordering.looked_at_run import LookedAtRun
+
 LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 43_200, 36_000
 MOST_PROTECTED = 50
 _OVERRUN_S = 60
@@ -31,7 +31,7 @@ _ABOVE = 10**7
 _TAU_S = 10
 
 
-class Trial:
+class Trial(LookedAtRun):
     """One run of a log whose jobs are started at once.
 
     What is expected of a job is what was known at its submission in a run of EASY that lets the
@@ -59,83 +59,24 @@ class Trial:
         protect_after_s: int = PROTECT_AFTER_S,
         estimator: str = "expected",
     ) -> None:
-        self.workload = workload
-        self.look_s, self.head_delay_s = look_s, head_delay_s
-        self.protect_after_s = protect_after_s
-        begin = int(workload.submit_time[0])
         assert isinstance(workload.machine, Machine)
-        site = SlurmSite(workload.machine)
-        self.engine = Engine(
-            workload.machine_processors,
-            Policy(backfill=Slurm(site)),
-            begin,
-            epoch_of_zero=workload.epoch_of_zero,
-            machine=workload.machine,
-        )
-        self.asked = workload.requested_time.astype(np.int64)
-        self.processors = workload.processors.astype(np.int64)
+        policy = Policy(backfill=Slurm(SlurmSite(workload.machine)))
+        super().__init__(workload, policy, workload.machine, look_s)
+        self.head_delay_s, self.protect_after_s = head_delay_s, protect_after_s
         self.order, self.fits = self.asked, self.asked
         if learns:
             self.order, self.fits = expected_times(workload, estimator)
-        self.start = np.full(len(workload), -1, np.int64)
-        self.waiting: dict[int, None] = {}
-        self.running: dict[int, None] = {}
         self.raised: set[int] = set()
         self.promised: dict[int, int] = {}
-        self.begin = self.now = begin
-        self.due: int | None = None
 
-    def run(self) -> Int64Array:
-        """Give when each job starts."""
-        times = self.workload.submit_time.tolist()
-        runtimes = self.workload.actual_runtime.tolist()
-        for job, now in enumerate(times):
-            self._live_until(now)
-            self.engine.submit(
-                now,
-                int(self.processors[job]),
-                runtimes[job],
-                int(self.asked[job]),
-                resources=job_resources(self.workload, job),
-            )
-            self.waiting[job] = None
-            self._happened()
-        while self.waiting and (event := self.engine.next_event_time) is not None:
-            self._live_until(event + 1)
-        self._take(self.engine.finish())
-        return self.start
-
-    def _happened(self) -> None:
-        if self.due is None:
-            self.due = self.now + (self.begin - self.now) % self.look_s
-
-    def _live_until(self, until: int) -> None:
-        while True:
-            moment = self.engine.next_event_time if self.due is None else self.due
-            if moment is None or moment >= until:
-                break
-            self._advance(moment)
-            if self.due is not None and self.due <= self.now:
-                self.due = None
-                self._look()
-            self._take(self.engine.settle())
-        self._advance(until)
-
-    def _advance(self, until: int) -> None:
-        if until > self.now:
-            moves = self.engine.advance(until)
-            self.now = until
-            self._take(moves)
-
-    def _take(self, moves: Moves) -> None:
-        for job in moves.started.tolist():
-            self.start[job] = self.engine.started_at(job)
-            del self.waiting[job]
-            self.running[job] = None
-        for job in moves.finished.tolist():
-            del self.running[job]
-        if len(moves.started) or len(moves.finished):
-            self._happened()
+    def _submit(self, job: int) -> None:
+        self.engine.submit(
+            self.now,
+            int(self.processors[job]),
+            self.runtimes[job],
+            int(self.asked[job]),
+            resources=job_resources(self.workload, job),
+        )
 
     def _look(self) -> None:
         starts = self._plan()
