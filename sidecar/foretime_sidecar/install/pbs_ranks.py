@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sim.sites.pbs.formula import RANK
 
-from foretime_sidecar.clients.pbs.server import PbsServer
-from foretime_sidecar.clients.pbs.start_rank import FORMULA_DIRECTIVE, RESOURCE_DIRECTIVE
+from foretime_sidecar.clients.pbs.server import CommandFailedError, PbsServer
+from foretime_sidecar.clients.pbs.start_rank import (
+    FORMULA_DIRECTIVE,
+    RESOURCE_DIRECTIVE,
+    TYPE_DIRECTIVE,
+)
 from foretime_sidecar.install.pbs_scheduler import Outcome
 
 UNSET_FORMULA = "unset server job_sort_formula"
 DELETE_RESOURCE = f"delete resource {RANK}"
-_RANKED = ("-s", "QHWT", "-l", f"{RANK}.gt.0")
+_RANKED = ("-s", "QHWTB", "-l", f"{RANK}.gt.0")
+_MOST_NAMED = 5
 
 
 def formula_of(server: PbsServer) -> str | None:
@@ -30,25 +36,33 @@ def formula_of(server: PbsServer) -> str | None:
     return None
 
 
-def has_resource(server: PbsServer) -> bool:
-    """Say whether the resource is there."""
+def resource_type(server: PbsServer) -> str:
+    """Give the type of the resource, which must be long; "" if there is none."""
     try:
-        return RANK in server.qmgr(f"list resource {RANK}")
+        listed = server.qmgr(f"list resource {RANK}")
     except SchedulerError:
-        return False
+        return ""
+    found = re.search(r"^\s*type\s*=\s*(\S+)", listed, flags=re.MULTILINE)
+    return found[1] if found else ""
 
 
 def rank_directives(server: PbsServer) -> list[str]:
     """Give what is left to do so that jobs can be raised; nothing where the site's formula stands.
+
+    A resource of another type is mended, too; PBS refuses that while it remembers jobs that had it.
 
     Raises
     ------
     SchedulerError
         If PBS did not answer.
     """
-    if formula_of(server) is not None:
+    formula, found = formula_of(server), resource_type(server)
+    if formula not in (None, RANK):
         return []
-    return [*([] if has_resource(server) else [RESOURCE_DIRECTIVE]), FORMULA_DIRECTIVE]
+    directives = [] if formula else [FORMULA_DIRECTIVE]
+    if found == "long":
+        return directives
+    return [TYPE_DIRECTIVE if found else RESOURCE_DIRECTIVE, *directives]
 
 
 def install_ranks(server: PbsServer, outcome: Outcome) -> None:
@@ -78,16 +92,24 @@ def uninstall_ranks(server: PbsServer, outcome: Outcome) -> None:
     Raises
     ------
     SchedulerError
-        If PBS refuses to take the formula out.
+        If PBS refuses to take the formula out, or a rank.
     """
     if formula_of(server) == RANK:
         server.qmgr(UNSET_FORMULA)
         outcome.done.append(f"qmgr -c '{UNSET_FORMULA}'")
-    if not has_resource(server):
+    if not resource_type(server):
         return
-    for job_id in server.run("qselect", *_RANKED).split():
-        server.run("qalter", "-l", f"{RANK}=", job_id)
+    for job_id in _ranked(server):
+        try:
+            server.run("qalter", "-l", f"{RANK}=", job_id)
+        except CommandFailedError:
+            continue  # it may have started or ended meanwhile
         outcome.done.append(f"qalter -l {RANK}= {job_id}")
+    if left := _ranked(server):
+        raise SchedulerError(
+            f"{len(left)} waiting jobs keep their {RANK}: {', '.join(left[:_MOST_NAMED])}; without "
+            "the formula it does nothing; run this again"
+        )
     try:
         server.qmgr(DELETE_RESOURCE)
     except SchedulerError:
@@ -97,6 +119,10 @@ def uninstall_ranks(server: PbsServer, outcome: Outcome) -> None:
         )
     else:
         outcome.done.append(f"qmgr -c '{DELETE_RESOURCE}'")
+
+
+def _ranked(server: PbsServer) -> list[str]:
+    return server.run("qselect", *_RANKED).split()
 
 
 def uninstall_lines(server: PbsServer) -> Iterator[str]:
@@ -109,6 +135,6 @@ def uninstall_lines(server: PbsServer) -> Iterator[str]:
     """
     if formula_of(server) == RANK:
         yield f"qmgr -c '{UNSET_FORMULA}'"
-    if has_resource(server):
+    if resource_type(server):
         yield f"qselect {' '.join(_RANKED)} | xargs -r -n 1 qalter -l {RANK}="
         yield f"qmgr -c '{DELETE_RESOURCE}'  # once PBS remembers no job that had it"

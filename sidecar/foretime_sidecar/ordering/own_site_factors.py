@@ -17,7 +17,7 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.queue.site_factors import given_back, pending_names
+from foretime_sidecar.queue.site_factors import given_back, pending_names, take_ranks
 from foretime_sidecar.store.site_factors import GivenFactors
 from foretime_sidecar.store.store import Store
 
@@ -35,9 +35,19 @@ class OwnSiteFactors:
         Remembers them.
     lock
         Held while the store is used.
+    owns_all
+        Whether every factor of a pending job is ours, whatever the store says: the ranks of a PBS.
     """
 
-    def __init__(self, client: SchedulerClient, store: Store, lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        client: SchedulerClient,
+        store: Store,
+        lock: threading.RLock,
+        *,
+        owns_all: bool = False,
+    ) -> None:
+        self._owns_all = owns_all
         self._client = client
         self._store = store
         self._lock = lock
@@ -122,6 +132,8 @@ class OwnSiteFactors:
             If the scheduler did not answer, or refused a change; it is tried again the next time.
         """
         ours = self.all()
+        if self._owns_all:
+            return self._give_back_ranks(ours, jobs)
         if not ours:
             self._has_none = True
             return 0
@@ -131,10 +143,21 @@ class OwnSiteFactors:
         if changes:
             logger.warning("the queue's own order is given back: %d jobs", len(changes))
             self._client.update(changes)
+        self._forget(ours)
+        return len(changes)
+
+    def _give_back_ranks(self, ours: Iterable[str], jobs: Sequence[QueuedJob] | None) -> int:
+        """Take every rank away, also from a job that ran with one and waits again."""
+        given = take_ranks(self._client, jobs)
+        if given:
+            logger.warning("the queue's own order is given back: %d jobs", len(given))
+        self._forget(ours)
+        return len(given)
+
+    def _forget(self, ours: Iterable[str]) -> None:
         with self._lock:
             self._store.forget_site_factors(ours)
         self._has_none = True
-        return len(changes)
 
 
 def why_no_site_factors(configuration: SchedulerConfiguration) -> str:

@@ -102,7 +102,7 @@ class StartNow:
         self._late_jobs = late
         self._client = client
         self._lock = lock
-        self._own = OwnSiteFactors(client, store, lock)
+        self._own = OwnSiteFactors(client, store, lock, owns_all=self._way.owns_all)
         self._breaker = BreakerEvents(store)
         self.refused = ""
         self.raised = self.missed = 0

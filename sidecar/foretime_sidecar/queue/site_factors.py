@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_estimators.jobs.errors import SchedulerError
+
+from foretime_sidecar.clients.client import JobChange, QueuedJob, QueueState, SchedulerClient
 
 
 def name_of(job: QueuedJob) -> str:
@@ -16,6 +18,39 @@ def pending_names(jobs: Sequence[QueuedJob]) -> set[str]:
     """Give the names, as site factors go by, of what is still pending: of arrays and of tasks."""
     pending = [job for job in jobs if job.state is QueueState.PENDING]
     return {name_of(job) for job in pending} | {job.request.job_id for job in pending}
+
+
+def ranked(jobs: Iterable[QueuedJob]) -> list[str]:
+    """Give the pending jobs of a PBS that have a rank; nobody but the daemon gives any."""
+    pending = (job for job in jobs if job.state is QueueState.PENDING)
+    return [job.request.job_id for job in pending if job.priority]
+
+
+def take_ranks(client: SchedulerClient, jobs: Iterable[QueuedJob] | None = None) -> list[str]:
+    """Take its rank from every pending job of a PBS; give those that had one.
+
+    A job that has started or ended since the look can't be changed, and need not be.
+
+    Parameters
+    ----------
+    client
+        The scheduler.
+    jobs
+        The queue as it is; ``None`` asks for it.
+
+    Raises
+    ------
+    SchedulerError
+        If PBS did not answer, or a job that waits has its rank still.
+    """
+    given = ranked(client.queue().jobs if jobs is None else jobs)
+    if given:
+        try:
+            client.update([JobChange(job_id, site_factor=0) for job_id in given])
+        except SchedulerError:
+            if ranked(client.queue().jobs):
+                raise
+    return given
 
 
 def given_back(

@@ -14,7 +14,7 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import StateError
 
 from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerClient
-from foretime_sidecar.queue.site_factors import given_back, pending_names
+from foretime_sidecar.queue.site_factors import given_back, pending_names, take_ranks
 from foretime_sidecar.safety.heartbeat import heartbeat_path, promised_pause_s, silent_for_s
 from foretime_sidecar.safety.limit_repairs import Repair, changes_of, lowered_limits, undone
 from foretime_sidecar.safety.refinements import refined_in
@@ -37,7 +37,7 @@ class WatchdogResult:
     repairs
         The changes made.
     site_factors
-        Pending jobs whose site factor was the daemon's, and was taken away.
+        Pending jobs whose site factor, or rank on PBS, was the daemon's, and was taken away.
     """
 
     alive: bool
@@ -72,7 +72,7 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
     pause_s = max(promised_pause_s(sign), scheduler.poll_interval_s)
     if silent_s is not None and silent_s <= min(pause_s, scheduler.longest_poll_interval_s):
         return WatchdogResult(True, silent_s)
-    alive = silent_s is not None and silent_s <= settings.table.watchdog_after_s
+    alive = _is_alive(silent_s, settings)
     failure = None
     withdrew = False
     if not alive:
@@ -94,6 +94,26 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
     if failure is not None:
         raise failure
     return WatchdogResult(alive, silent_s, withdrew, tuple(repairs), len(raised))
+
+
+def watch_ranks(settings: Settings, client: SchedulerClient, now: float) -> WatchdogResult:
+    """Take all ranks from a PBS's jobs if the daemon has been silent for that long.
+
+    Raises
+    ------
+    StateError
+        If the sign of life can't be read.
+    SchedulerError
+        If PBS did not answer, or refused a change of a job that still waits.
+    """
+    silent_s = silent_for_s(heartbeat_path(settings.table), now)
+    if _is_alive(silent_s, settings):
+        return WatchdogResult(True, silent_s)
+    return WatchdogResult(False, silent_s, site_factors=len(take_ranks(client)))
+
+
+def _is_alive(silent_s: float | None, settings: Settings) -> bool:
+    return silent_s is not None and silent_s <= settings.table.watchdog_after_s
 
 
 def _site_factors(

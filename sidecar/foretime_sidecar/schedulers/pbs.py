@@ -18,6 +18,7 @@ from foretime_sidecar.clients.pbs.job_changes import (
 )
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors
 from foretime_sidecar.ordering.pbs_starts import PbsStarts
 from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
@@ -65,6 +66,7 @@ class PbsStrategy:
         if settings.starts_jobs:
             order, way = settings.queue_order, PbsStarts(site)
             self.starts = StartNow(settings.hook, order, client, store, lock, way)
+        self._ranks = OwnSiteFactors(client, store, lock, owns_all=True)
         self._store = store
         self._lock = lock
         self._soft_walltimes = SoftWalltimes(client)
@@ -112,7 +114,9 @@ class PbsStrategy:
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
     ) -> None:
-        """Do nothing: what is raised, `starts` raises."""
+        """Take away ranks of a daemon that raised jobs, and died, where the settings raise none."""
+        if self.starts is None:
+            self._ranks.give_back(look.queue.jobs)
 
     def give_back(self) -> None:
         """Take away every rank of ours."""

@@ -299,7 +299,8 @@ class TableSettings(Section):
         ge=10,
         description=(
             "When the daemon has not looked at the queue for so long, foretime watchdog withdraws "
-            "the table and gives jobs back what their users asked for (Slurm)."
+            "the table and gives jobs back what their users asked for (Slurm), or takes away their "
+            "ranks (PBS with queue_order.order = start-now)."
         ),
     )
 

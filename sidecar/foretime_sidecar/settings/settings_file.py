@@ -97,12 +97,13 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
         )
     order = settings.queue_order
     by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
-    if (order.keeps_order or order.starts_now) and not by_commands:
+    may = by_commands or (scheduler.kind == "pbs" and order.starts_now)
+    if (order.keeps_order or order.starts_now) and not may:
         line = _line_of(text, ("queue_order", "order"))
         raise InputError(
             f"{where}:{line}: queue_order.order = {order.order!r}: site factors are "
             'read and set by Slurm\'s commands alone: set scheduler.kind = "slurm" and '
-            'scheduler.client = "commands"; on PBS start-now is only replayed yet'
+            'scheduler.client = "commands"; on PBS there is "start-now" alone'
         )
     _check_hook(settings, text, where)
     lapses = 2 * (table.publish_interval_s + scheduler.longest_poll_interval_s)

@@ -7,7 +7,11 @@ import json
 import pytest
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.pbs.server import CommandFailedError, PbsServer
-from foretime_sidecar.clients.pbs.start_rank import FORMULA_DIRECTIVE, RESOURCE_DIRECTIVE
+from foretime_sidecar.clients.pbs.start_rank import (
+    FORMULA_DIRECTIVE,
+    RESOURCE_DIRECTIVE,
+    TYPE_DIRECTIVE,
+)
 from foretime_sidecar.install.doctor.checkup import Health
 from foretime_sidecar.install.doctor.pbs import starts
 from foretime_sidecar.install.pbs_ranks import (
@@ -27,10 +31,11 @@ class FakePbs(PbsServer):
     def __init__(self, formula: str | None = None, *, resource: bool = False) -> None:
         super().__init__()
         self.formula = formula
-        self.resource = resource
+        self.type = "long" if resource else ""
         self.ranks: dict[str, int] = {}
         self.remembers = False
         self.refuses = ""
+        self.starts: set[str] = set()  # jobs that start as soon as qselect has named them
 
     def run(self, *argv: str) -> str:
         if self.refuses and self.refuses in " ".join(argv):
@@ -41,9 +46,14 @@ class FakePbs(PbsServer):
                 return json.dumps({"Server": {"pbs": server}})
             case ("qmgr", "-c", directive):
                 return self._directive(directive)
-            case ("qselect", *_):
-                return "\n".join(self.ranks)
+            case ("qselect", "-s", "QHWTB", *_):
+                found = list(self.ranks)
+                for job in self.starts & self.ranks.keys():
+                    del self.ranks[job]
+                return "\n".join(found)
             case ("qalter", "-l", "ft_rank=", job):
+                if job not in self.ranks:
+                    raise CommandFailedError("refused", "Cannot modify attribute while job running")
                 del self.ranks[job]
                 self.remembers = True
                 return ""
@@ -51,21 +61,25 @@ class FakePbs(PbsServer):
 
     def _directive(self, directive: str) -> str:
         if directive == "list resource ft_rank":
-            if not self.resource:
+            if not self.type:
                 raise CommandFailedError("no such resource", "unknown")
-            return "Resource ft_rank\n    type = float\n"
+            return f"Resource ft_rank\n    type = {self.type}\n    flag = r\n"
         if directive == RESOURCE_DIRECTIVE:
-            assert not self.resource
-            self.resource = True
+            assert not self.type
+            self.type = "long"
+        elif directive == TYPE_DIRECTIVE:
+            if self.remembers or self.ranks:
+                raise CommandFailedError("busy", "Resource busy on job")
+            self.type = "long"
         elif directive == FORMULA_DIRECTIVE:
-            assert self.resource, "PBS refuses a formula of what is not there"
+            assert self.type, "PBS refuses a formula of what is not there"
             self.formula = "ft_rank"
         elif directive == UNSET_FORMULA:
             self.formula = None
         elif directive == DELETE_RESOURCE:
             if self.remembers:
                 raise CommandFailedError("busy", "Resource busy on job")
-            self.resource = False
+            self.type = ""
         else:
             raise AssertionError(directive)
         return ""
@@ -74,7 +88,7 @@ class FakePbs(PbsServer):
 def test_the_resource_comes_before_the_formula() -> None:
     server, outcome = FakePbs(), Outcome()
     install_ranks(server, outcome)
-    assert (server.formula, server.resource, outcome.notes) == ("ft_rank", True, [])
+    assert (server.formula, server.type, outcome.notes) == ("ft_rank", "long", [])
     assert outcome.done == [f"qmgr -c '{RESOURCE_DIRECTIVE}'", f"qmgr -c '{FORMULA_DIRECTIVE}'"]
     assert starts(server).health is Health.OK
 
@@ -89,7 +103,7 @@ def test_installed_twice_it_does_nothing() -> None:
 def test_a_formula_of_the_sites_own_stays() -> None:
     server, outcome = FakePbs("ncpus*walltime"), Outcome()
     install_ranks(server, outcome)
-    assert (server.formula, server.resource, outcome.done) == ("ncpus*walltime", False, [])
+    assert (server.formula, server.type, outcome.done) == ("ncpus*walltime", "", [])
     assert "the site's own (ncpus*walltime) and stays" in outcome.notes[0]
     uninstall_ranks(server, outcome)
     assert server.formula == "ncpus*walltime"
@@ -99,7 +113,7 @@ def test_a_formula_of_the_sites_own_stays() -> None:
 def test_uninstalled_nothing_is_left() -> None:
     server, outcome = FakePbs("ft_rank", resource=True), Outcome()
     uninstall_ranks(server, outcome)
-    assert (server.formula, server.resource, outcome.notes) == (None, False, [])
+    assert (server.formula, server.type, outcome.notes) == (None, "", [])
     assert list(uninstall_lines(server)) == []
     again = Outcome()
     uninstall_ranks(server, again)
@@ -129,3 +143,33 @@ def test_what_is_missing_is_shown_and_found() -> None:
     assert starts(server).health is Health.PROBLEM
     server.formula = "ft_rank"
     assert "there is no resource" in starts(server).message
+
+
+def test_a_resource_of_another_type_is_mended() -> None:
+    """A float of PBS's keeps 24 bits: 980410237 is read as 980410240."""
+    server, outcome = FakePbs("ft_rank", resource=True), Outcome()
+    server.type = "float"
+    assert "is a float" in starts(server).message
+    install_ranks(server, outcome)
+    assert (server.type, outcome.done) == ("long", [f"qmgr -c '{TYPE_DIRECTIVE}'"])
+    assert starts(server).health is Health.OK
+    server.type, server.ranks = "float", {"7.pbs": 980_410_240}
+    with pytest.raises(SchedulerError, match="busy"):
+        install_ranks(server, Outcome())
+
+
+def test_a_job_that_starts_meanwhile_is_no_failure() -> None:
+    server, outcome = FakePbs("ft_rank", resource=True), Outcome()
+    server.ranks, server.starts = {"7.pbs": 5, "8.pbs": 4}, {"7.pbs"}
+    uninstall_ranks(server, outcome)
+    assert server.ranks == {}
+    assert "qalter -l ft_rank= 8.pbs" in outcome.done
+    assert "qalter -l ft_rank= 7.pbs" not in outcome.done
+
+
+def test_jobs_that_keep_their_ranks_are_told_of() -> None:
+    server = FakePbs("ft_rank", resource=True)
+    server.ranks, server.refuses = {"7.pbs": 5}, "qalter"
+    with pytest.raises(SchedulerError, match=r"1 waiting jobs keep their ft_rank: 7.pbs"):
+        uninstall_ranks(server, Outcome())
+    assert server.formula is None

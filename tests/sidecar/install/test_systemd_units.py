@@ -39,7 +39,8 @@ def test_the_units_are_little_exposed(name: str, repository: Path, tmp_path: Pat
     assert reply.returncode == 0, reply.stdout
 
 
-def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
+@pytest.mark.parametrize("name", ["foretime.service", "foretime-watchdog.service"])
+def test_the_unit_lets_pbs_commands_prove_who_asks(name: str, repository: Path) -> None:
     """pbs_iff is setuid; systemd forbids that with any of these, for a unit that has User=."""
     implying = [
         "LockPersonality",
@@ -61,7 +62,7 @@ def test_the_unit_lets_pbs_commands_prove_who_asks(repository: Path) -> None:
         "DynamicUser",
     ]
     units = repository / "contrib" / "systemd"
-    unit = (units / "foretime.service").read_text()
+    unit = (units / name).read_text()
     changed = (units / "foretime.service.d" / "pbs.conf").read_text().splitlines()
     given = [name for name in implying if f"\n{name}=" in unit]
     assert len(given) > 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from foretime_estimators.estimators.estimator import RolePrediction
@@ -17,8 +18,16 @@ from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.pbs_starts import PbsStarts, goes_by_submission, why_no_ranks
 from foretime_sidecar.ordering.start_now import StartNow
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.safety.heartbeat import beat, heartbeat_path
+from foretime_sidecar.safety.watchdog import watch_ranks
+from foretime_sidecar.schedulers.pbs import PbsStrategy
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
-from foretime_sidecar.settings.settings import HookSettings
+from foretime_sidecar.settings.settings import (
+    HookSettings,
+    SchedulerSettings,
+    Settings,
+    TableSettings,
+)
 from foretime_sidecar.site_import.kept_site import KeptSite
 from foretime_sidecar.site_import.site_sources import LiveSite
 from foretime_sidecar.store.store import Store
@@ -51,6 +60,8 @@ class World:
         self.known = KeptSite(LiveSite("PBS", self.pbs.site), HOUR, lambda: NOW, lambda: NOW)
         self.known.refresh()
         self.sent: list[list[str]] = []
+        self.fails = ""  # a command that does
+        self._late_s = 0
         self.store = Store(":memory:")
         self.expected_h: dict[str, float] = {}
         self.hook = HookSettings(mechanism="pbs-soft-walltime")
@@ -67,9 +78,17 @@ class World:
 
     def _run(self, argv: object) -> str:
         words = list(argv)  # type: ignore[call-overload]
+        if words[0] == self.fails:
+            raise SchedulerError(f"{self.fails}: the server is away")
+        if words[0] == "qalter" and self._late_s:
+            self.pass_time(self._late_s)
         if words[0] in ("qalter", "qmgr"):
             self.sent.append(words)
         return self.pbs.run(words)
+
+    def slow_down(self) -> None:
+        """From now on jobs start before they are changed."""
+        self._late_s = 1
 
     def start(self) -> None:
         """Have the daemon begin, again."""
@@ -229,6 +248,104 @@ def test_a_rank_that_nobody_knows_of_is_given_back(world: World) -> None:
     world.look()
     assert 0 < world.ranks()[again] < world.ranks()[world.head]
     world.starts.give_back()
+    assert not any(world.ranks().values())
+
+
+def test_a_rank_that_nobody_knows_of_is_given_back_at_the_end(world: World) -> None:
+    """No look has seen it yet: the job was raised, ran, and was requeued since."""
+    world.look()
+    again = world.submit(2, 5)
+    world.pbs.alter(again, {RANK: 5_000_000_000})
+    world.starts.give_back()
+    assert not any(world.ranks().values())
+
+
+def test_a_rank_that_is_not_read_as_it_was_set_is_given_back(world: World) -> None:
+    """As of a resource that is a float: PBS keeps 24 bits of one."""
+    world.look()
+    set_so = world.ranks()[world.head]
+    world.pbs.alter(world.head, {RANK: set_so + 64})
+    world.starts.give_back()
+    assert not any(world.ranks().values())
+    assert world.store.site_factors() == {}
+
+
+def test_a_job_that_starts_while_ranks_are_given_back_is_no_failure(world: World) -> None:
+    """PBS refuses to change it; the others get theirs back."""
+    world.look()
+    small = world.submit(1, 1)
+    world.pbs.alter(small, {RANK: 7})
+    world.slow_down()
+    assert world.starts.give_back() == 2
+    assert small in world.running()
+    assert not any(world.ranks().values())
+
+
+@pytest.mark.parametrize("fails", ["qalter", "qstat"])
+def test_a_server_that_is_away_gets_ranks_back_later(world: World, fails: str) -> None:
+    world.look()
+    world.fails = fails
+    with pytest.raises(SchedulerError, match="away"):
+        world.starts.give_back()
+    world.fails = ""
+    assert any(world.ranks().values())
+    world.start()
+    world.look()
+    assert not any(world.ranks().values())
+
+
+def test_where_qmgr_fails_ranks_are_set_and_given_back(world: World) -> None:
+    """PBS then looks at the queue when it does so by itself."""
+    world.fails = "qmgr"
+    short = world.submit(1, 5, expected_h=1)
+    world.pass_time(10)
+    assert world.look() == 1
+    assert world.ranks()[short] > world.ranks()[world.head]
+    world.starts.give_back()
+    assert not any(world.ranks().values())
+
+
+@pytest.mark.parametrize("why_not", ["disabled", "the circuit breaker is open"])
+def test_what_may_not_be_raised_is_given_back_at_the_next_look(world: World, why_not: str) -> None:
+    world.look()
+    again = world.submit(2, 5)
+    world.pbs.alter(again, {RANK: 5_000_000_000})
+    world.why_not = why_not
+    assert world.look() == 0
+    assert not any(world.ranks().values())
+    sent = len(world.sent)
+    world.look()
+    assert len(world.sent) == sent
+
+
+def test_a_daemon_that_raises_none_gives_back_what_a_dead_one_raised(world: World) -> None:
+    world.look()
+    settings = Settings(
+        scheduler=SchedulerSettings(kind="pbs"), hook=HookSettings(mechanism="pbs-soft-walltime")
+    )
+    daemon = PbsStrategy(settings, world.client, world.store, threading.RLock(), None)
+    look = Look(world.pbs.now, world.client.queue(), True, Correction.PBS)
+    daemon.arrange(look, world.client.configuration(), lambda _: 0)
+    assert not any(world.ranks().values())
+    assert world.store.site_factors() == {}
+
+
+def test_the_watchdog_gives_back_what_a_silent_daemon_raised(world: World, tmp_path: Path) -> None:
+    """It needs no store, as every rank is Foretime's."""
+    world.look()
+    settings = Settings(
+        scheduler=SchedulerSettings(kind="pbs"),
+        hook=HookSettings(mechanism="pbs-soft-walltime"),
+        table=TableSettings(path=str(tmp_path / "table")),
+    )
+    sign = heartbeat_path(settings.table)
+    beat(sign)
+    beaten, after_s = sign.stat().st_mtime, settings.table.watchdog_after_s
+    alive = watch_ranks(settings, world.client, beaten + after_s)
+    assert (alive.alive, alive.site_factors) == (True, 0)
+    assert any(world.ranks().values())
+    found = watch_ranks(settings, world.client, beaten + after_s + 1)
+    assert (found.alive, found.site_factors) == (False, 1)
     assert not any(world.ranks().values())
 
 

@@ -142,3 +142,14 @@ def test_where_a_value_comes_from_is_shown(tmp_path: Path) -> None:
     assert mode.endswith(f'"enforce"; {path}:3')
     assert shown.count("; default)\n") == sum(1 for _ in describe()) - 1
     assert parse_settings(shown) == read_settings(path)
+
+
+@pytest.mark.parametrize("order", ["auto", "none", "start-now"])
+def test_pbs_takes_starts_at_once_and_no_other_order(order: str) -> None:
+    text = (
+        '[scheduler]\nkind = "pbs"\n[hook]\nmode = "enforce"\nmechanism = "pbs-soft-walltime"\n'
+        '[queue_order]\norder = "{}"\n'
+    )
+    assert parse_settings(text.format(order)).starts_jobs is (order == "start-now")
+    with pytest.raises(InputError, match='on PBS there is "start-now" alone'):
+        parse_settings(text.format("sjf"))

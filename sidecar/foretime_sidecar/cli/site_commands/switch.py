@@ -14,6 +14,7 @@ from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.site_settings import site_settings
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.queue.site_factors import take_ranks
 from foretime_sidecar.safety.planning_switch import (
     give_back,
     give_back_on_slurm,
@@ -30,7 +31,7 @@ def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> Non
     """Plan no more jobs from the next submission on, and clear those that wait.
 
     Run it as root on slurmctld's host (each of them), or PBS's. Slurm keeps time_min_as_soft_limit.
-    On PBS jobs that wait get a soft_walltime as long as their walltime.
+    On PBS jobs that wait get a soft_walltime as long as their walltime, and lose their ft_rank.
 
     Example: [bold]foretime disable[/bold]
     """
@@ -56,11 +57,13 @@ def _give_back_on_pbs(settings: Settings) -> list[str]:
         until = read_table(Path(settings.table.path)).unplanned_since
     except ForetimeError:
         until = None  # without a table any soft_walltime counts as ours, as for the hook
-    return give_back(
+    cleared = give_back(
         lambda: given_back(client.queue().jobs, until),
         client.update,
         "root or a manager of PBS, on its host",
     )
+    # The daemon, which does the same at its next look, may be dead.
+    return list(dict.fromkeys([*cleared, *take_ranks(client)]))
 
 
 _GIVE_BACK = {"slurm": _give_back_on_slurm, "pbs": _give_back_on_pbs}

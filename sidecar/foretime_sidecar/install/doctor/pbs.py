@@ -26,10 +26,10 @@ from foretime_sidecar.clients.pbs.server import (
     PbsServer,
     RememberedServer,
 )
-from foretime_sidecar.clients.pbs.start_rank import RESOURCE_DIRECTIVE
+from foretime_sidecar.clients.pbs.start_rank import RESOURCE_DIRECTIVE, TYPE_DIRECTIVE
 from foretime_sidecar.install.doctor.checkup import Check, Finding, ok, problem, warning
 from foretime_sidecar.install.pbs_install import HIGHEST_ORDER, registration
-from foretime_sidecar.install.pbs_ranks import formula_of, has_resource
+from foretime_sidecar.install.pbs_ranks import formula_of, resource_type
 from foretime_sidecar.install.pbs_scheduler import PbsScheduler, pbs_home
 from foretime_sidecar.settings.settings import Settings
 
@@ -299,8 +299,13 @@ def starts(server: PbsServer) -> Finding:
             f"job_sort_formula is the site's own ({formula}): no job is started at once",
             'set queue_order.order = "none"',
         )
-    if not has_resource(server):
-        return problem(f"there is no resource {RANK}", f"qmgr -c '{RESOURCE_DIRECTIVE}'")
+    if (found := resource_type(server)) != "long":
+        if not found:
+            return problem(f"there is no resource {RANK}", f"qmgr -c '{RESOURCE_DIRECTIVE}'")
+        return problem(
+            f"the resource {RANK} is a {found}, which keeps no rank as it was set",
+            f"qmgr -c '{TYPE_DIRECTIVE}', once PBS remembers no job that had it",
+        )
     return ok(f"job_sort_formula is {RANK}")
 
 
