@@ -99,6 +99,18 @@ def test_a_daemon_that_crashes_and_begins_again_tells_the_same(tmp_path: Path) -
     assert told.saved_hours == pytest.approx(saved_hours(again), rel=0.0005)
 
 
+def test_a_day_in_which_the_daemon_was_away_costs_nothing(tmp_path: Path) -> None:
+    """What came and went meanwhile is known from the accounting."""
+    watched = WatchedSlurm(WORKLOAD, tmp_path, starts_now=True)
+    begin = watched.begin
+    watched.away = lambda now: begin + 15 * HOUR < now < begin + 40 * HOUR
+    lived = watched.live()
+    assert lived.beside.failures == 0
+    told = account(lived).brought
+    assert told.jobs == JOBS
+    assert told.saved_hours == pytest.approx(saved_hours(lived), rel=0.0005)
+
+
 def test_without_a_site_it_says_so_and_tells_nothing(tmp_path: Path) -> None:
     watched = WatchedSlurm(WORKLOAD.head(10), tmp_path, starts_now=False, knows_site=False)
     lived = watched.live()
