@@ -103,6 +103,7 @@ class WatchedSlurm:
             folder / "table",
             lua_version="5.1",
         )
+        self.away: Callable[[int], bool] = lambda now: False
         self.store, self.sidecar = self.daemon()
 
     def daemon(self) -> tuple[Store, Sidecar]:
@@ -162,6 +163,8 @@ class _Looks(OrderingLooks):
     def look_at(self, now: int) -> None:
         """Look, poll and refresh."""
         watched = self._watched
+        if watched.away(now):
+            return
         sidecar = watched.sidecar
         sidecar.poll(now)
         if sidecar.site is not None:

@@ -1,8 +1,8 @@
 """The plain scheduler beside: what happens is noted, days are lived again, and it is told.
 
-Each day begins with the real running and waiting jobs at its first look. What a run says of a day
-is an estimate until all of the day's jobs have ended: then the day is worked out once more, with
-the runtimes that they really had, and settled.
+What a run says of a day is an estimate until all of the day's jobs have ended: then the day is
+worked out once more, with the runtimes that they really had, and settled. Each run begins with what
+the run of the last settled day has become: only the first begins with the real queue.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.event_feed import EventFeed
 from foretime_sidecar.learning.guarded_estimator import HeldEstimator
 from foretime_sidecar.plain_beside.account import Account, By, account_of
+from foretime_sidecar.plain_beside.beginnings import Beginning
 from foretime_sidecar.plain_beside.day_book import DayBook
-from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.plain_beside.late_jobs import LateJobs
 from foretime_sidecar.plain_beside.lived_days import lived
 from foretime_sidecar.plain_beside.model_starts import ModelStarts
@@ -40,17 +40,13 @@ from foretime_sidecar.store.store import Store
 
 logger = logging.getLogger("foretime")
 
-WARM_UP_DAYS = 7
-"""So many days before the one that it counts for a run begins: the queue has to become what it
-would be without Foretime."""
 ACCOUNT_DAYS = 28
 """Of which the metrics tell."""
 _SETTLED_AFTER_S = 8 * DAY_S
 """A day is settled at the latest so long after its end, whatever still runs."""
-_MOST_JOBS = 50_000
-"""That are held for runs: with more, runs begin later."""
 _MOST_WITH_US_S = 600.0
-"""Of a processor: after a run with jobs started at once that takes longer the next begin later."""
+"""Of a processor: where a run with jobs started at once takes longer, it waits for the day to be
+settled."""
 _RUN_EVERY_S = 900
 _AT_A_TIME_S = 0.5
 _JUDGED_DAYS = 14
@@ -66,8 +62,10 @@ class BesideStanding:
     ----------
     why_not
         Why nothing is run; "" if it is.
-    days, settled_days
-        That were begun and are kept, and worked out for good.
+    days
+        That were begun, and are not settled.
+    settled_until
+        Until when jobs were judged for good, epoch seconds; ``None``: none were.
     open_jobs
         Jobs that runs still need.
     ran_at
@@ -76,7 +74,7 @@ class BesideStanding:
 
     why_not: str
     days: int
-    settled_days: int
+    settled_until: int | None
     open_jobs: int
     ran_at: int | None
 
@@ -126,10 +124,11 @@ class PlainBeside:
         self._unhurried = unhurried
         self._book = DayBook(store, lock, site)
         self._breaker = BreakerEvents(store)
-        self._estimator = HeldEstimator(settings.learned.estimator, settings.accuracy.to_model())
+        estimator = settings.queue_order.estimator  # as jobs that start at once go by
+        self._estimator = HeldEstimator(estimator, settings.accuracy.to_model())
         self._feed = EventFeed(
             self._estimator,
-            f"{NAMED}plain scheduler beside, {settings.learned.estimator}",
+            f"{NAMED}plain scheduler beside, {estimator}",
             PastEvents(store, lock),
             ModelStates(store, lock),
             settings.store.retention_days * DAY_S,
@@ -139,16 +138,16 @@ class PlainBeside:
         self._run: _Run | None = None
         self._run_at: int | None = None
         self._run_failed = ""
-        self._with_days = WARM_UP_DAYS  # as many as there is time for
+        self._has_time_with_us = True
         self._estimated: int | None = None  # the day that was last lived with us, by its beginning
 
     @property
     def standing(self) -> BesideStanding:
         """How things stand."""
         book, days = self._book, list(self._book.days)
-        settled = sum(day.settled_at is not None for day in days)
+        settled_until = days[0].began_at if days and days[0].beginnings else None
         why_not = book.why_not or self._run_failed
-        return BesideStanding(why_not, len(days), settled, len(book.jobs), self._run_at)
+        return BesideStanding(why_not, len(days), settled_until, len(book.jobs), self._run_at)
 
     def account(self, since: int, by: By, user: str | None = None) -> Account:
         """Say what Foretime has brought since a time, of everybody's jobs or of one user's.
@@ -231,13 +230,10 @@ class PlainBeside:
     def _next_run(self, now: int) -> _Run | None:
         """Give what is to be worked out next; ``None``: nothing is due."""
         days = self._book.days
-        for number, day in enumerate(days[:-1]):
-            over_at = days[number + 1].began_at
-            if day.settled_at is not None:
-                continue
-            if self._is_known(day.began_at, over_at) or now - over_at > _SETTLED_AFTER_S:
-                return self._settle(number, now)
-            break
+        if len(days) > 1:
+            over_at = days[1].began_at
+            if self._is_known(days[0].began_at, over_at) or now - over_at > _SETTLED_AFTER_S:
+                return self._settle(now)
         if days and (self._run_at is None or now - self._run_at >= _RUN_EVERY_S):
             return self._live_on(now)
         return None
@@ -251,76 +247,55 @@ class PlainBeside:
         )
 
     def _live_on(self, now: int) -> _Run:
-        """Run the last days up to now, and on until all who wait have started."""
+        """Run the days that are not settled up to now, and on until all who wait have started."""
         self._run_at, days = now, self._book.days
-        first = max(len(days) - 1 - WARM_UP_DAYS, 0)
-        # What is settled stays.
-        since = next(day for day in days if day.settled_at is None).began_at
-        yield from self._plain(first, now, lambda job: (job.could_start or 0) >= since)
+        yield from self._live(now, now + 1, ours=False)
         self._run_failed = ""
         self.late.note(self._book.jobs.values())
-        yesterday = len(days) - 2
-        if yesterday >= 0 and days[yesterday].began_at != self._estimated:
-            self._estimated = days[yesterday].began_at
-            if days[yesterday].settled_at is None:
-                yield from self._with_us(yesterday, now)
+        if len(days) > 1 and days[-2].began_at != self._estimated and self._has_time_with_us:
+            self._estimated, began = days[-2].began_at, time.thread_time()
+            yield from self._live(now, days[-1].began_at, ours=True)
+            took_s = time.thread_time() - began
+            self._has_time_with_us = self._unhurried or took_s < _MOST_WITH_US_S
 
-    def _settle(self, number: int, now: int) -> _Run:
-        """Work a day out for good, and let go of what no later run needs."""
-        book = self._book
-        days = book.days
-        day, over_at = days[number], days[number + 1].began_at
-
-        def of_day(job: KnownJob) -> bool:
-            return job.could_start is not None and day.began_at <= job.could_start < over_at
-
-        try:
-            yield from self._plain(max(number - WARM_UP_DAYS, 0), now, of_day)
-            yield from self._with_us(number, now)
-        except StateError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a day that can't be lived must not stop others
-            self._failed(error)
-        first = max(number + 1 - WARM_UP_DAYS, 0)
-        while (
-            first <= number
-            and len(book.jobs) - len(book.ended_before(days[first].began_at)) > _MOST_JOBS
-        ):
-            first += 1
-        book.settle(day, now, days[first].began_at)
+    def _settle(self, now: int) -> _Run:
+        """Work the first day out for good, and let go of what no later run needs."""
+        book, until = self._book, self._book.days[1].began_at
+        then: dict[bool, Beginning] = {}
+        for ours in (False, True):
+            try:
+                then[ours] = yield from self._live(now, until, ours=ours)
+            except StateError:
+                raise
+            except Exception as error:  # noqa: BLE001 - who can't be run must not stop others
+                self._failed(error)
+        book.settle(now, then)
         book.forget_before(now - self._settings.store.retention_days * DAY_S)
         self._judge(now)
 
-    def _plain(self, first: int, now: int, wanted: Callable[[KnownJob], bool]) -> _Run:
-        moment, jobs = self._book.days[first].moment, list(self._book.jobs.values())
-        self._book.take((yield from lived(jobs, moment, now, wanted)), with_us=False)
-        since = now - ACCOUNT_DAYS * DAY_S
-        judged = self._book.rows.judged(since)
-        users = {job.user for job in judged if job.user is not None}
-        enough = len(users) >= self._settings.api.smallest_group
-        self.latest_account = account_of(judged, since, "week") if enough else None
-
-    def _with_us(self, number: int, now: int) -> _Run:
-        """Run a day as it would be with jobs started at once."""
-        days = self._book.days
-        day, over_at = days[number], days[number + 1].began_at
-        moment, began = days[max(number - self._with_days, 0)].moment, time.thread_time()
+    def _live(self, now: int, until: int, *, ours: bool) -> Generator[None, None, Beginning]:
+        """Run from the first day on, with jobs started at once or without."""
+        day, jobs = self._book.days[0], list(self._book.jobs.values())
         hook, order = self._settings.hook, self._settings.queue_order
         raiser = ModelStarts(
             self._settings.scheduler.poll_interval_s,
             order,
             lambda job: job.reservation is None and not job.opted_out and not outside(job, hook),
         )
-        starts = yield from lived(
-            list(self._book.jobs.values()),
-            moment,
-            now,
-            lambda job: job.could_start is not None and day.began_at <= job.could_start < over_at,
-            raiser,
+        beginning = day.beginnings.get(ours) or Beginning.real(jobs, day.moment)
+        run = lived(jobs, day.moment, beginning, now, until, raiser if ours else None)
+        become = yield from run
+        self._book.take(become.starts, with_us=ours)
+        self._note_account(now)
+        return become.then
+
+    def _note_account(self, now: int) -> None:
+        judged = self._book.rows.judged(now - ACCOUNT_DAYS * DAY_S)
+        users = {job.user for job in judged if job.user is not None}
+        enough = len(users) >= self._settings.api.smallest_group
+        self.latest_account = (
+            account_of(judged, now - ACCOUNT_DAYS * DAY_S, "week") if enough else None
         )
-        self._book.take(starts, with_us=True)
-        if time.thread_time() - began > _MOST_WITH_US_S and not self._unhurried:
-            self._with_days //= 2
 
     def _judge(self, now: int) -> None:
         """Open the circuit breaker if waits with us have been clearly longer than without."""

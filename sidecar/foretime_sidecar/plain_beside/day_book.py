@@ -12,10 +12,10 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sim.sites.slurm.site import SlurmSite
 
 from foretime_sidecar.clients.client import QueueState
+from foretime_sidecar.plain_beside.beginnings import Beginning, RealMoment
 from foretime_sidecar.plain_beside.days import Day
 from foretime_sidecar.plain_beside.journal import Expected, Journal
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
-from foretime_sidecar.plain_beside.lived_days import RealMoment
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.queue_events import Key
 from foretime_sidecar.site_import.kept_site import KeptSite
@@ -44,7 +44,7 @@ class DayBook:
     rows
         What is kept.
     days
-        The earliest first; the last one goes on.
+        That are not settled, the earliest first; the last one goes on.
     must_read
         Whether what is kept has to be read anew; set with the lock held, by any thread.
     why_not
@@ -73,7 +73,7 @@ class DayBook:
         with self._lock:
             rows, days = self.rows.open(), self.rows.days()
         try:
-            self.days = [Day.of_row(row) for row in days]
+            self.days = [Day.of_row(row) for row in days if row.settled_at is None]
             self._journal = Journal(KnownJob.of_row(row) for row in rows)
         except (InputError, ValueError) as error:
             logger.warning("the plain scheduler beside begins anew: %s", error)
@@ -106,22 +106,33 @@ class DayBook:
             begun = [self.days[-1]]
         self._keep(changed, begun)
 
-    def settle(self, day: Day, now: int, needed_from: int) -> None:
-        """Note that a day is worked out for good, and let go of what no later run needs."""
-        day.settled_at = now
-        gone = self.ended_before(needed_from)
-        self._keep(gone, [day], is_needed=False)
-        for job in gone:
-            del self._journal.jobs[job.key]
-        self.days = [each for each in self.days if each.began_at >= needed_from]
+    def settle(self, now: int, then: Mapping[bool, Beginning]) -> None:
+        """Note that the first day is worked out for good, and let go of what no later run needs.
 
-    def ended_before(self, time: int) -> list[KnownJob]:
-        """Give the jobs that no run needs which begins at a time or later."""
-        return [
+        Parameters
+        ----------
+        now
+            Epoch seconds.
+        then
+            How jobs stood at its end in the models without and with Foretime, as far as these ran.
+        """
+        day, following = self.days[:2]
+        day.settled_at = now
+        real = Beginning.real(self._journal.jobs.values(), following.moment).over
+        over = [then[ours].over if ours in then else real for ours in (False, True)]
+        gone = [
             job
             for job in self._journal.jobs.values()
-            if job.end_time is not None and job.end_time <= time
+            if job.end_time is not None
+            and job.end_time <= following.began_at
+            and all(job.key in each for each in over)
         ]
+        keys = [job.key for job in gone]
+        following.beginnings = {ours: each.without(keys) for ours, each in then.items()}
+        self._keep(gone, [day, following], is_needed=False)
+        for key in keys:
+            del self._journal.jobs[key]
+        del self.days[0]
 
     def forget_before(self, time: int) -> None:
         """Delete what was compared before a time, epoch seconds, and days that no run needs."""

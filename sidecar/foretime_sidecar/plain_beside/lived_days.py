@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,41 +14,18 @@ from foretime_sim.engine.snapshot import PendingJobs, RunningJobs
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
-from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.moment import Moment
 
-from foretime_sidecar.clients.client import Queue, QueuedJob, Reservation
+from foretime_sidecar.clients.client import Queue, QueuedJob
 from foretime_sidecar.clients.cluster import Cluster, HeldNode
 from foretime_sidecar.forecasts.slurm_moment import under_slurm
+from foretime_sidecar.plain_beside.beginnings import Beginning, RealMoment, nodes_by_index
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.queue.live_machine import LiveMachine
 from foretime_sidecar.queue.queue_events import Key
 from foretime_sidecar.queue.queue_snapshot import snapshot_of
 
 _STEP_S = 6 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class RealMoment:
-    """A moment that runs can begin at: the first look of a day.
-
-    Attributes
-    ----------
-    began_at
-        Epoch seconds.
-    cluster, reservations
-        The nodes and what is set aside of them.
-    held
-        What each job that ran had of the nodes.
-    site
-        How the scheduler is set up.
-    """
-
-    began_at: int
-    cluster: Cluster
-    reservations: tuple[Reservation, ...]
-    held: Mapping[Key, tuple[HeldNode, ...]]
-    site: SlurmSite
 
 
 @dataclass(slots=True)
@@ -63,14 +40,15 @@ class LivingJobs:
         Of each index: what is known of it, and its record as the queue has it.
     joins_at
         When each can first start, sorted.
-    live
-        The machine of nodes.
+    live, cluster
+        The machine of nodes, and what it was made of.
     """
 
     engine: Engine
     jobs: Sequence[tuple[KnownJob, QueuedJob]]
     joins_at: Sequence[int]
     live: LiveMachine
+    cluster: Cluster
 
 
 class Raiser(Protocol):
@@ -83,14 +61,31 @@ class Raiser(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """What has become of a run.
+
+    Attributes
+    ----------
+    starts
+        The start of each job that could and takes part; ``None``: it never does.
+    then
+        How jobs stood at the end of the day, for the run of the next one.
+    """
+
+    starts: Mapping[Key, int | None]
+    then: Beginning
+
+
 def lived(
     known: Iterable[KnownJob],
     moment: RealMoment,
+    beginning: Beginning,
     now: int,
-    wanted: Callable[[KnownJob], bool],
+    until: int,
     raiser: Raiser | None = None,
-) -> Generator[None, None, Mapping[Key, int | None]]:
-    """Run the site's scheduler from a moment on; say when the jobs start that are wanted.
+) -> Generator[None, None, Lived]:
+    """Run the site's scheduler from a moment on; say when jobs start, and how they stand then.
 
     It pauses now and then, for whoever has only so much time.
 
@@ -102,69 +97,89 @@ def lived(
     known
         Jobs that ran, waited or came later.
     moment
-        Where the run begins, with those that ran and waited as they really did.
+        Where the run begins, with its nodes and site.
+    beginning
+        Who runs there, and who has ended.
     now
         Epoch seconds.
-    wanted
-        The run ends when these have started.
+    until
+        End of the day, epoch seconds. The run goes on until the jobs that could start before have.
     raiser
         Who lets jobs start before others; ``None``: nobody.
-
-    Returns
-    -------
-    Mapping
-        The start of each job that is wanted and takes part; ``None``: it never does.
 
     Raises
     ------
     InputError
         If the site or the queue can't be simulated.
     """
-    living = _begin(known, moment, now)
+    known = list(known)
+    living = _begin(known, moment, beginning, now)
     engine, began_at = living.engine, moment.began_at
     waited_for = [
         index
         for index, (job, _) in enumerate(living.jobs)
-        if wanted(job) and job.key not in moment.held
+        if (job.could_start or 0) < until and job.key not in beginning.running
     ]
     leaving = sorted(
         (job.end_time, index)
         for index, (job, _) in enumerate(living.jobs)
         if job.start_time is None and job.end_time is not None
     )
-    open_ones, until = set(waited_for), began_at
-    while open_ones:
-        until += _STEP_S
-        while leaving and leaving[0][0] <= until:
+    open_ones, clock = set(waited_for), began_at
+    then: Beginning | None = None
+    while open_ones or then is None:
+        clock = min(clock + _STEP_S, max(until, began_at) if then is None else _NEVER)
+        while leaving and leaving[0][0] <= clock:
             at, index = leaving.pop(0)
+            at = max(at, engine.now)
             yield from _advance(living, at, raiser)
             _leave(engine, index, at)
-        yield from _advance(living, until, raiser)
+        yield from _advance(living, clock, raiser)
+        if clock >= until and then is None:
+            then = _standing(living, known, beginning, until)
         open_ones = {i for i in open_ones if engine.job(i).state in ("submitted", "pending")}
-        if engine.next_event_time is None or until > now + _LONGEST_S:
+        if then is not None and (engine.next_event_time is None or clock > now + _LONGEST_S):
             break
-    found: dict[Key, int | None] = {}
-    for index in waited_for:
-        found[living.jobs[index][0].key] = engine.job(index).start_time
-    return found
+    starts = {living.jobs[index][0].key: engine.job(index).start_time for index in waited_for}
+    return Lived(starts, then)
 
 
+_NEVER = 2**62
 _LONGEST_S = 30 * 86_400
-"""Runs end so long after now, whoever still waits."""
+"""Runs end so long after now, whoever still waits; and who has really ended for so long is over."""
 
 
-def _begin(known: Iterable[KnownJob], moment: RealMoment, now: int) -> LivingJobs:
+def _standing(
+    living: LivingJobs, known: Iterable[KnownJob], beginning: Beginning, now: int
+) -> Beginning:
+    """Say how jobs stand in a run at its clock's time."""
+    engine, running = living.engine, dict[Key, tuple[int, tuple[HeldNode, ...]]]()
+    nodes, over = nodes_by_index(engine, living.live), set(beginning.over)
+    part = set()
+    for index, (job, _) in enumerate(living.jobs):
+        view = engine.job(index)
+        part.add(job.key)
+        if (job.end_time or now) < now - _LONGEST_S or view.state in ("finished", "cancelled"):
+            over.add(job.key)
+        elif view.state == "running" and view.start_time is not None:
+            running[job.key] = view.start_time, nodes.get(index, ())
+    for job in known:
+        if job.key not in part and job.end_time is not None and job.end_time <= now:
+            over.add(job.key)
+    return Beginning(running, frozenset(over))
+
+
+def _begin(
+    known: Iterable[KnownJob], moment: RealMoment, beginning: Beginning, now: int
+) -> LivingJobs:
     began_at = moment.began_at
     of_key: dict[Key, KnownJob] = {}
     queue: list[QueuedJob] = []
     for job in known:
-        if job.end_time is not None and job.end_time <= began_at:
+        if job.key in beginning.over:
             continue
-        nodes = moment.held.get(job.key)
-        if nodes is not None:
-            queue.append(job.running_since(job.start_time or began_at, nodes))
-        elif job.start_time is not None and job.start_time < began_at:
-            continue  # suspended, or the scheduler told of it late
+        if (runs := beginning.running.get(job.key)) is not None:
+            queue.append(job.running_since(*runs))
         elif job.could_start is not None:
             queue.append(job.waiting_from(job.could_start))
         of_key[job.key] = job
@@ -196,7 +211,7 @@ def _begin(known: Iterable[KnownJob], moment: RealMoment, now: int) -> LivingJob
     joins_at = sorted(record.eligible_time or 0 for _, record in jobs[running:])
     if taken.live is None:
         raise TypeError("a snapshot on nodes has a machine")
-    return LivingJobs(engine, jobs, joins_at, taken.live)
+    return LivingJobs(engine, jobs, joins_at, taken.live, moment.cluster)
 
 
 def _limits(jobs: RunningJobs | PendingJobs, runtimes: Int64Array) -> Int64Array:

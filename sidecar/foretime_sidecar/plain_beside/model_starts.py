@@ -8,10 +8,12 @@ import numpy as np
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_sim.engine.snapshot import PendingJobs, Snapshot
 
-from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.clients.client import Queue, QueuedJob
 from foretime_sidecar.ordering.start_plan import holds_reservation, plan_starts_in
+from foretime_sidecar.plain_beside.beginnings import nodes_by_index
 from foretime_sidecar.plain_beside.lived_days import LivingJobs
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot
+from foretime_sidecar.queue.start_on_requests import start_on_requests
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 
 
@@ -23,9 +25,8 @@ class ModelStarts:
     interval_s
         Between two looks, seconds.
     order
-        How late a head job may be over its start in the model without Foretime before nobody goes
-        before it on an expected runtime, and for how long a job waits before it holds a
-        reservation.
+        How late a head job may be before nobody goes before it on an expected runtime, and for how
+        long a job waits before it holds a reservation.
     may_start
         Whether a job may be raised.
     """
@@ -38,6 +39,7 @@ class ModelStarts:
         self._may_start = may_start
         self._given: dict[int, int] = {}  # site factors, by index
         self._heads: dict[str, int] = {}  # index of the head job of each slurm_partition
+        self._promised: dict[int, int] = {}  # start of each head job, as first planned, by index
 
     def look(self, living: LivingJobs) -> None:
         """Raise the jobs that should start now, and give back the others."""
@@ -58,8 +60,7 @@ class ModelStarts:
         own = {key: value - self._given.get(index_of[key], 0) for key, value in priority.items()}
 
         def late(slurm_partition: str) -> float:
-            head = self._heads.get(slurm_partition)
-            start = None if head is None else living.jobs[head][0].plain_start
+            start = self._promised.get(self._heads.get(slurm_partition, -1))
             return 0.0 if start is None else (now - start) / self._order.head_delay_s
 
         plan = plan_starts_in(
@@ -70,6 +71,9 @@ class ModelStarts:
             lambda record: holds_reservation(record, self._order.protect_after_s, now),
         )
         self._heads = {name: index_of[id(head)] for name, head in plan.heads.items()}
+        for head in plan.heads.values():
+            if index_of[id(head)] not in self._promised:
+                self._promised[index_of[id(head)]] = _promise(living, head)
         wanted: dict[int, int] = {}
         top = max(own.values(), default=0)
         for place, record in enumerate(plan.starts):
@@ -88,6 +92,20 @@ class ModelStarts:
 
 
 _ABOVE = 1000
+
+
+def _promise(living: LivingJobs, head: QueuedJob) -> int:
+    """Give when a head job could start if all who run took all that they asked for."""
+    engine = living.engine
+    running = [
+        known.running_since(start, nodes)
+        for index, nodes in nodes_by_index(engine, living.live).items()
+        for known, _ in (living.jobs[index],)
+        if (start := engine.job(index).start_time) is not None
+    ]
+    return start_on_requests(
+        head, Queue(engine.machine_processors, tuple(running)), engine.now, living.cluster
+    )
 
 
 def _waiting_now(snapshot: Snapshot) -> tuple[Snapshot, list[int]]:

@@ -82,6 +82,32 @@ def test_the_told_interval_is_as_wide_as_the_model_is_wrong() -> None:
     assert total.high_hours * 3600 == pytest.approx(2000 + 300)
 
 
+def test_errors_of_days_that_make_up_for_each_other_count_for_less() -> None:
+    def half_width(errors: list[int]) -> float:
+        jobs = [
+            JudgedJob("ann", 8, at, at + 1000, at + 3000, at + 1000 + error, True)
+            for at, error in ((day * DAY_S, error) for day, error in enumerate(errors))
+        ]
+        brought = account_of(jobs, 0, "week").brought
+        assert brought.high_hours is not None
+        return brought.high_hours - brought.saved_hours
+
+    apart = [0, 300, 0, 0, 0, 0, -300, 0, 0, 0]
+    in_a_row = [0, 300, -300, 0, 0, 0, 0, 0, 0, 0]
+    together = [0, 300, 300, 0, 0, 0, 0, -300, -300, 0]
+    assert half_width(in_a_row) < half_width(apart) < half_width(together) / 1.5
+
+
+def test_what_would_come_is_told_with_the_error_that_nothing_shows_yet() -> None:
+    """The model without us is exact on each day: that of us need not be."""
+    jobs = [
+        JudgedJob("ann", 8, at, at + 3 * HOUR, at + 3 * HOUR, at + HOUR, False)
+        for at in (day * DAY_S for day in range(10))
+    ]
+    would = account_of(jobs, 0, "week").would_bring
+    assert (would.saved_hours, would.low_hours, would.high_hours) == pytest.approx((20, 19.2, 20.8))
+
+
 def test_sizes_and_weeks_have_names_that_people_know() -> None:
     assert [size_class(each) for each in (1, 2, 4, 5, 16, 17, 64, 65)] == [
         *("1", "2-4", "2-4", "5-16", "5-16", "17-64", "17-64", "65-256")

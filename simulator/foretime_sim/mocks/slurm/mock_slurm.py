@@ -328,7 +328,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return replies.listed(self._queue())
             case ["sacct", "--json", *options]:
                 ended = self._ended_between(*replies.span(options, self.now))
-                return replies.listed(self._each(replies.accounted, ended))
+                return replies.listed(self._each(self._accounted, ended))
             case ["sinfo", *_]:
                 allocated = self._setup.processors - self._engine.free_processors
                 idle = self._engine.free_processors
@@ -391,6 +391,12 @@ class MockSlurm(MockScheduler[SlurmJob]):
         for job, fields in zip(jobs, told, strict=True):
             fields |= self._node_replies.asked(self._jobs[job].submission) | had.get(job, {})
         return told
+
+    def _accounted(self, job_id: int, job: SlurmJob) -> dict[str, Any]:
+        fields = replies.accounted(job_id, job)
+        if self._node_replies is not None:
+            fields["partition"] = self._node_replies.asked(job.submission)["partition"]
+        return fields
 
     def _scontrol(self, line: str) -> None:
         if line in ("", "quit"):
