@@ -24,6 +24,7 @@ from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.json import (
     ENDINGS,
+    KnownJobs,
     parse_configuration,
     parse_federation,
     parse_finished,
@@ -124,6 +125,7 @@ class SlurmCommands:
         self._cluster = ["-M", cluster] if cluster else []
         # 26.05 else prints CLUSTER: NAME before the JSON.
         self._without_header = ["--noheader"] if cluster else []
+        self._known = KnownJobs()
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how Slurm is set up."""
@@ -156,7 +158,8 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
-        jobs = parse_queue(self._ask(["squeue", "--all", "--json", *self._without_header]))
+        reply = self._ask(["squeue", "--all", "--json", *self._without_header])
+        jobs = parse_queue(reply, known=self._known)
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def cluster(self) -> Cluster:
