@@ -14,7 +14,8 @@ many short jobs that each delay nobody but them make the longest waits longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from foretime_estimators.arrays import Int8Array, Int64Array
@@ -31,6 +32,7 @@ from foretime_sim.policies.role_times import RoleTimes
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 
 AGEING_S = 36_000
@@ -62,6 +64,7 @@ def plan_starts(
     own_priority: Callable[[QueuedJob], int],
     lateness: Callable[[str], float],
     is_protected: Callable[[QueuedJob], bool],
+    prepared: PreparedJobs | None = None,
 ) -> StartPlan:
     """Say who should start now.
 
@@ -79,6 +82,8 @@ def plan_starts(
         candidates there must fit with grades from the expected runtime to the requested one.
     is_protected
         Whether a waiting job holds a reservation though it is not the first that has to wait.
+    prepared
+        As of `snapshot_of`.
     """
     taken = snapshot_of(
         look.queue,
@@ -86,6 +91,7 @@ def plan_starts(
         taken_at=look.taken_at,
         reservations=look.reservations,
         tells=False,
+        prepared=prepared,
     )
     return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
 
@@ -106,16 +112,19 @@ def plan_starts_in(
     times = {key: expected(job) for key, job in of_job.items()}
     priority = {key: own_priority(job) for key, job in of_job.items()}
     partitions = _Partitions(taken.live.machine.slurm_partitions)
-    late: dict[str, float] = {}
-    for name in partitions.tier:
-        late[name] = min(max(lateness(name), 0.0), 1.0)
+    late = {name: min(max(lateness(name), 0.0), 1.0) for name in partitions.tier}
     requested = taken.snapshot.pending.requested_time
-    order, fits = requested.copy(), requested.copy()
+    by_job: dict[int, tuple[int, int]] = {}  # by what it is put in order, and must fit
     for row, job in enumerate(waiting):
-        if (time := times[id(job)]) is not None:
+        if (time := times[id(job)]) is not None and id(job) not in by_job:
             share = max(late[name] for name in partitions.of(job))
-            order[row] = max(round(start_key(time, job, now)), 1)
-            fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
+            by_job[id(job)] = (
+                max(round(start_key(time, job, now)), 1),
+                time.backfill + round((int(requested[row]) - time.backfill) * share),
+            )
+    limits = requested.tolist()
+    rows = [by_job.get(id(job)) or (limits[row],) * 2 for row, job in enumerate(waiting)]
+    order, fits = np.array(rows, dtype=np.int64).T.copy()
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
     in_order = _in_order(waiting, column, partitions)
 
@@ -150,6 +159,7 @@ def plan_starts_in(
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 
+@lru_cache(maxsize=2 * MOST_PROTECTED)
 def _pass_with(reservations: int) -> Policy:
     """Give a pass in which the first jobs of each slurm_partition hold so many reservations."""
     return Policy(
@@ -165,16 +175,7 @@ def as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snap
     running = snapshot.running
     # One that has passed its limit ends soon, but it has not yet.
     at_least = snapshot.now - running.start_time + _OVERRUN_S
-    return replace(
-        snapshot,
-        running=replace(
-            running,
-            requested_time=np.maximum(running.requested_time, at_least),
-            scheduled_time=None,
-            time_limit=None,
-        ),
-        pending=replace(snapshot.pending, scheduled_time=times, priority=priority),
-    )
+    return snapshot.planned_on(np.maximum(running.requested_time, at_least), times, priority)
 
 
 def waited_s(job: QueuedJob, now: int) -> int:
@@ -199,9 +200,15 @@ class _Partitions:
         self.tier = {part.name: part.priority_tier for part in partitions}
         self._default = next((part.name for part in partitions if part.default), None)
 
-    def of(self, job: QueuedJob) -> list[str]:
-        named = [name for name in (job.request.queue or "").split(",") if name in self.tier]
-        return named or [self._default or next(iter(self.tier))]
+        self._of: dict[str | None, tuple[str, ...]] = {}
+
+    def of(self, job: QueuedJob) -> tuple[str, ...]:
+        found = self._of.get(job.request.queue)
+        if found is None:
+            named = (name for name in (job.request.queue or "").split(",") if name in self.tier)
+            found = tuple(named) or (self._default or next(iter(self.tier)),)
+            self._of[job.request.queue] = found
+        return found
 
     def tier_of(self, job: QueuedJob) -> int:
         """Give PriorityTier of a job: the highest of its slurm_partitions."""

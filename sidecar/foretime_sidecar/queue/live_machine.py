@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.node_snapshot import HeldNodes
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection
@@ -204,35 +206,61 @@ class LiveMachine:
             node_groups=None if open_to == every else tuple(sorted(open_to)),
         )
 
-    def held(self, jobs: Sequence[QueuedJob]) -> HeldNodes:
+    def nodes_of(self, job: QueuedJob) -> Int64Array:
+        """Give what a running job has: rows of node, cpus, memory_mib and gpus."""
+        rows = [
+            (node, has.cpus, has.memory_mib, has.gpus)
+            for has in job.has_nodes
+            if (node := self.number_of.get(has.name)) is not None
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+    def held(self, jobs: Sequence[Int64Array]) -> HeldNodes:
         """Give what running jobs have of the machine's nodes, no more than there is of any.
 
         (Where nodes are oversubscribed, so that jobs share CPUs, the first of them have these.)
+
+        Parameters
+        ----------
+        jobs
+            Of each, what `nodes_of` gives.
         """
-        sizes = [
-            [group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus]
-            for group in self.machine.node_groups
-            for _ in range(group.nodes)
-        ]
-        whole = [
-            self.machine.is_whole(number)
-            for number, group in enumerate(self.machine.node_groups)
-            for _ in range(group.nodes)
-        ]
-        taken = set()
-        rows = []
-        for row, job in enumerate(jobs):
-            for has in job.has_nodes:
-                node = self.number_of.get(has.name)
-                if node is None or (whole[node] and node in taken):
-                    continue
-                taken.add(node)
-                wanted = (has.cpus, has.memory_mib, has.gpus)
-                left = sizes[node]
-                cpus, memory, gpus = (min(*pair) for pair in zip(wanted, left, strict=True))
-                sizes[node] = [left[0] - cpus, left[1] - memory, left[2] - gpus]
-                rows.append((row, node, 1, cpus, memory if left[1] < 2**39 else 0, gpus))
-        return HeldNodes.of_rows(rows)
+        has = np.concatenate([np.empty((0, 4), dtype=np.int64), *jobs])
+        row = np.repeat(np.arange(len(jobs)), [len(nodes) for nodes in jobs])
+        node, amounts = has[:, 0], has[:, 1:]
+        sizes = np.array(
+            [
+                (group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus)
+                for group in self.machine.node_groups
+            ]
+        )
+        groups = range(len(self.machine.node_groups))
+        group_of = np.repeat(groups, [group.nodes for group in self.machine.node_groups])
+        size, whole = sizes[group_of], np.array([self.machine.is_whole(at) for at in groups])
+        in_use = np.zeros_like(size)
+        np.add.at(in_use, node, amounts)
+        twice = np.bincount(node, minlength=len(size)) > 1
+        if (in_use > size).any() or (twice & whole[group_of]).any():
+            row, node, amounts = self._no_more(row, node, amounts, size, whole[group_of])
+        memory = np.where(size[node, 1] < 2**39, amounts[:, 1], 0)
+        return HeldNodes(row, node, np.ones_like(row), amounts[:, 0], memory, amounts[:, 2])
+
+    @staticmethod
+    def _no_more(
+        row: Int64Array, node: Int64Array, amounts: Int64Array, size: Int64Array, whole: BoolArray
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Give each job what those before it have left, of whole nodes each to the first alone."""
+        left, amounts = size.copy(), amounts.copy()
+        taken: set[int] = set()
+        kept = []
+        for at, number in enumerate(node.tolist()):
+            if whole[number] and number in taken:
+                continue
+            taken.add(number)
+            amounts[at] = np.minimum(amounts[at], left[number])
+            left[number] -= amounts[at]
+            kept.append(at)
+        return row[kept], node[kept], amounts[kept]
 
     def _counts_memory(self, group: NodeGroup) -> bool:
         return self.machine.selection is Selection.CPU_MEMORY and group.memory_mib > 0

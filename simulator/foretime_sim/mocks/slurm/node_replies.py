@@ -170,7 +170,7 @@ class NodeReplies:
                 self._taken.update(numbers)
             rows[job] += [(number, cpus, memory, gpus) for number in numbers]
         for job, has in zip(jobs, rows, strict=True):
-            told = [(self._names[number], *amounts) for number, *amounts in has]
+            told = [(self._names[number], cpus, memory, gpus) for number, cpus, memory, gpus in has]
             fields = {
                 "job_resources": {
                     "nodes": {
