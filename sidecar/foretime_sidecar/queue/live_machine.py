@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array
@@ -83,11 +82,16 @@ class LiveMachine:
         for job in jobs:
             if job.asked is not None:
                 lists |= {job.asked.required, job.asked.excluded} - {frozenset()}
-        return cls._with_lists(cluster, tuple(sorted(lists, key=sorted)), reserved)
+        named = tuple(sorted(lists, key=sorted))
+        # From one look to the next it is mostly the same, and to hash a cluster takes its time.
+        for whose, live in _LATELY.machines:
+            if whose[1:] == (named, reserved) and (whose[0] is cluster or whose[0] == cluster):
+                return live
+        live = cls._with_lists(cluster, named, reserved)
+        _LATELY.machines = (((cluster, named, reserved), live), *_LATELY.machines[:1])
+        return live
 
-    # From one look to the next it is mostly the same.
     @classmethod
-    @lru_cache(maxsize=2)
     def _with_lists(
         cls,
         cluster: Cluster,
@@ -270,3 +274,16 @@ class LiveMachine:
         names = [part.name for part in self.machine.slurm_partitions]
         name = job.request.queue
         return names.index(name) if name in names else 0
+
+
+_Whose = tuple[Cluster, tuple[frozenset[str], ...], tuple[Reservation, ...]]
+
+
+class _Lately:
+    """The machines last made, and of what."""
+
+    def __init__(self) -> None:
+        self.machines: tuple[tuple[_Whose, LiveMachine], ...] = ()
+
+
+_LATELY = _Lately()
