@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from foretime_estimators.arrays import Int8Array, Int64Array
 from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import first_pass
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.engine.snapshot import Snapshot
@@ -29,11 +30,12 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.role_times import RoleTimes
 
-from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.live_machine import LiveMachine
 from foretime_sidecar.queue.prepared_jobs import PreparedJobs
-from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, SortedOut, snapshot_of
 
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
@@ -85,6 +87,11 @@ def plan_starts(
     prepared
         As of `snapshot_of`.
     """
+    if prepared is not None and (stuck := _where_none_fits(look, prepared)) is not None:
+        live, waiting = stuck
+        for job in waiting:
+            expected(job)  # which is said as of when a job is first seen
+        return StartPlan((), _first_jobs(waiting, live, own_priority, look.taken_at))
     taken = snapshot_of(
         look.queue,
         look.cluster,
@@ -94,6 +101,38 @@ def plan_starts(
         prepared=prepared,
     )
     return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
+
+
+def _where_none_fits(
+    look: Look, prepared: PreparedJobs
+) -> tuple[LiveMachine, list[QueuedJob]] | None:
+    """Give the machine and who waits, if every job needs more CPUs than are free of it."""
+    if look.cluster is None:
+        return None
+    jobs = look.queue.jobs
+    waiting = [job for job in jobs if job.state is QueueState.PENDING]
+    try:
+        live = LiveMachine.of(look.cluster, waiting, look.reservations, look.taken_at)
+    except InputError:
+        return None
+    out = SortedOut.of(look.queue, prepared.of(jobs, live, knows_limits=False), live)
+    free = live.most_free([each.has for each in out.running])
+    if any(each.request is None or each.request.cpus <= free for each in out.pending):
+        return None
+    return live, [each.job for each in out.pending]
+
+
+def _first_jobs(
+    waiting: Sequence[QueuedJob],
+    live: LiveMachine,
+    own_priority: Callable[[QueuedJob], int],
+    now: int,
+) -> dict[str, QueuedJob]:
+    """Give the first job of each slurm_partition where none can start."""
+    partitions = _Partitions(live.machine.slurm_partitions)
+    priority = np.fromiter(map(own_priority, waiting), np.int64, len(waiting))
+    in_order = _in_order(waiting, priority, partitions)
+    return _heads(waiting, np.zeros(len(waiting), dtype=np.int8), in_order, partitions, now)
 
 
 def plan_starts_in(

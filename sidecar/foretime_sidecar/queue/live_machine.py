@@ -232,22 +232,46 @@ class LiveMachine:
         has = np.concatenate([np.empty((0, 4), dtype=np.int64), *jobs])
         row = np.repeat(np.arange(len(jobs)), [len(nodes) for nodes in jobs])
         node, amounts = has[:, 0], has[:, 1:]
-        sizes = np.array(
-            [
-                (group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus)
-                for group in self.machine.node_groups
-            ]
-        )
-        groups = range(len(self.machine.node_groups))
-        group_of = np.repeat(groups, [group.nodes for group in self.machine.node_groups])
-        size, whole = sizes[group_of], np.array([self.machine.is_whole(at) for at in groups])
+        size, whole = self._sizes()
         in_use = np.zeros_like(size)
         np.add.at(in_use, node, amounts)
         twice = np.bincount(node, minlength=len(size)) > 1
-        if (in_use > size).any() or (twice & whole[group_of]).any():
-            row, node, amounts = self._no_more(row, node, amounts, size, whole[group_of])
+        if (in_use > size).any() or (twice & whole).any():
+            row, node, amounts = self._no_more(row, node, amounts, size, whole)
         memory = np.where(size[node, 1] < 2**39, amounts[:, 1], 0)
         return HeldNodes(row, node, np.ones_like(row), amounts[:, 0], memory, amounts[:, 2])
+
+    def _sizes(self) -> tuple[Int64Array, BoolArray]:
+        """Give what there is of each node: cpus, memory_mib, gpus; and which are given out whole.
+
+        Memory that is not counted is more than anybody asks for.
+        """
+        groups = self.machine.node_groups
+        sizes = np.array(
+            [
+                (group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus)
+                for group in groups
+            ]
+        )
+        whole = np.array([self.machine.is_whole(at) for at in range(len(groups))])
+        group_of = np.repeat(np.arange(len(groups)), [group.nodes for group in groups])
+        return sizes[group_of], whole[group_of]
+
+    def most_free(self, jobs: Sequence[Int64Array]) -> int:
+        """Give how many CPUs may be free at the most, beside what running jobs have.
+
+        Parameters
+        ----------
+        jobs
+            As of `held`.
+        """
+        has = np.concatenate([np.empty((0, 4), dtype=np.int64), *jobs])
+        size = np.repeat(
+            [group.cpus for group in self.machine.node_groups],
+            [group.nodes for group in self.machine.node_groups],
+        )
+        in_use = np.bincount(has[:, 0], has[:, 1], len(size))
+        return int(np.maximum(size - in_use, 0).sum())
 
     @staticmethod
     def _no_more(

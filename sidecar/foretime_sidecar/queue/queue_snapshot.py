@@ -148,7 +148,7 @@ def snapshot_of(
     each_job = (prepared or PreparedJobs()).of(
         queue.jobs, live, knows_limits=knows_limits and live is not None
     )
-    sorted_out = _SortedOut.of(queue, each_job, live)
+    sorted_out = SortedOut.of(queue, each_job, live)
     running = sorted(sorted_out.running, key=lambda each: _start_time(each.job, taken_at))
     pending = sorted_out.pending
     tasks = np.fromiter((each.job.tasks for each in pending), np.int64, len(pending))
@@ -233,15 +233,16 @@ def _told(
 
 
 @dataclass(frozen=True, slots=True)
-class _SortedOut:
-    """The jobs of a queue: those that run, and those that can start."""
+class SortedOut:
+    """The jobs of a queue: those that run, those that can start, and the others."""
 
     running: list[PreparedJob]
     pending: list[PreparedJob]
     left_out: list[LeftOut]
 
     @classmethod
-    def of(cls, queue: Queue, jobs: Sequence[PreparedJob], live: LiveMachine | None) -> _SortedOut:
+    def of(cls, queue: Queue, jobs: Sequence[PreparedJob], live: LiveMachine | None) -> SortedOut:
+        """Sort the jobs of a queue."""
         out = cls([], [], [])
         for each in jobs:
             job, reason = each.job, each.left_out

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from foretime_estimators.jobs.errors import SchedulerError
@@ -403,6 +404,8 @@ def configuration_values(text: str) -> dict[str, str]:
     return values
 
 
+# Many a look finds what the last one found.
+@lru_cache(maxsize=2)
 def parse_configuration(text: str, federation: str = "") -> SchedulerConfiguration:
     """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
 
