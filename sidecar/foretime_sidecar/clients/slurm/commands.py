@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import pydantic_core
 from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.child_process import Advice, ChildProcesses
@@ -21,6 +22,7 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.clients.garbage import uncollected
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.json import (
     ENDINGS,
@@ -97,12 +99,26 @@ class SubprocessRunner:
         if "--json" not in argv:
             return text
         try:
-            return json.loads(text)
+            return decoded(text)
         except json.JSONDecodeError as error:
             raise SchedulerError(
                 f"{argv[0]} --json did not print JSON ({error}); is Slurm built with its JSON "
                 "serializer?"
             ) from error
+
+
+def decoded(text: str) -> object:
+    """Decode JSON; JSONDecodeError as `json.loads`.
+
+    A deep queue is a hundred megabytes of it. What takes longest then is the search for garbage,
+    which decoding does not make, and then the decoder of the standard library. Halves of surrogate
+    pairs it reads alone.
+    """
+    with uncollected():
+        try:
+            return pydantic_core.from_json(text)
+        except ValueError:
+            return json.loads(text)
 
 
 class SlurmCommands:
@@ -159,7 +175,8 @@ class SlurmCommands:
     def queue(self) -> Queue:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
         reply = self._ask(["squeue", "--all", "--json", *self._without_header])
-        jobs = parse_queue(reply, known=self._known)
+        with uncollected():
+            jobs = parse_queue(reply, known=self._known)
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def cluster(self) -> Cluster:

@@ -370,7 +370,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
 
     def _queue(self) -> list[dict[str, Any]]:
-        """Give what ``squeue --json`` says of each job: the same object where nothing is new."""
+        """Give what ``squeue --json`` says of each job; made anew where something is."""
         jobs = self._queued_jobs()
         running = [job for job in jobs if self._jobs[job].phase is Phase.RUNNING]
         had: dict[int, dict[str, Any]] = {}
@@ -378,7 +378,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
             had = dict(zip(running, self._node_replies.had(running, self._held_by), strict=True))
         told = {job: self._told(job, had.get(job)) for job in jobs}
         self._last_told = told
-        return [fields for _, fields in told.values()]
+        return [dict(fields) for _, fields in told.values()]
 
     def _told(self, index: int, had: dict[str, Any] | None) -> tuple[object, dict[str, Any]]:
         """Give what is said of a job, and what that depends on."""
