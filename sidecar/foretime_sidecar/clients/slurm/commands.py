@@ -174,9 +174,10 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
-        reply = self._ask(["squeue", "--all", "--json", *self._without_header])
-        with uncollected():
-            jobs = parse_queue(reply, known=self._known)
+        with uncollected():  # which would go through the whole reply as soon as it was decoded
+            jobs = parse_queue(
+                self._ask(["squeue", "--all", "--json", *self._without_header]), known=self._known
+            )
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def cluster(self) -> Cluster:
