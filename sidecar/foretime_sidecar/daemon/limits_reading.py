@@ -26,6 +26,7 @@ class LimitsReading:
         self._settings = settings
         self._client = client
         self._limits: SiteLimits | None = None
+        self._last: tuple[SiteLimits, Exclusions] | None = None  # without reservations
         self._read_at = 0
 
     def exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:
@@ -47,7 +48,13 @@ class LimitsReading:
                     raise
                 # As slurmctld itself does while slurmdbd is down.
                 logger.warning("the limits read before count on: %s", error)
-        return exclusions_of(self._settings, limits, self._client.reservations(), now)
+        reservations = self._client.reservations()
+        # With none ahead, time changes nothing.
+        if reservations or self._last is None or self._last[0] is not limits:
+            found = exclusions_of(self._settings, limits, reservations, now)
+            self._last = None if reservations else (limits, found)
+            return found
+        return self._last[1]
 
     def longest_time(self, slurm_partition: str | None) -> int | None:
         """Give MaxTime of a slurm_partition as last read, seconds; ``None`` if none is known."""

@@ -19,9 +19,9 @@ def outside(job: QueuedJob, hook: HookSettings) -> str:
     """Give what part of the cluster enforce is limited to that a job is not in, "" if it is."""
     if not in_share(job.request.user, hook.enforce_share_percent):
         return "share"
-    only = folded(hook.enforced_only)
-    if not only:
+    if not any(getattr(hook, f"enforce_only_{kind.plural}") for kind in ENFORCE_KINDS):
         return ""
+    only = folded(hook.enforced_only)
     names = names_of(job, hook.scheduler)
     for kind in ENFORCE_KINDS:
         wanted = {name for word, name in only if word == kind.word}

@@ -123,6 +123,10 @@ class Exclusions:
         """Say whether the settings name one of a job's names."""
         return not names.isdisjoint(self._folded[0])
 
+    def chooses(self, job: QueuedJob) -> bool:
+        """Say whether the settings name a job by one of its names."""
+        return bool(self.chosen) and self.is_chosen(self.names_of(job))
+
     def is_limited(self, names: Names) -> bool:
         """Say whether one of a job's names has a limit."""
         return not names.isdisjoint(self._folded[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from foretime_estimators.accuracy.accuracy_settings import AccuracySettings
 from foretime_estimators.estimators.estimator import (
@@ -59,6 +59,7 @@ class HeldEstimator:
         self.last_failure = ""
         self._failed_in_a_row = {"learn": 0, "predict": 0}
         self._estimator = self._new()
+        self._tells_roles = isinstance(self._estimator, RoleEstimator)
 
     def _new(self) -> RuntimeEstimator:
         return parse_estimator(self.name, settings=self._settings)
@@ -103,12 +104,13 @@ class HeldEstimator:
     def predict_roles(self, job: JobRequest, now: int) -> RolePrediction | None:
         """Give what it predicts for each use of a time; otherwise as `predict`."""
         estimator = self._estimator
-        if not isinstance(estimator, RoleEstimator):
+        # As known since it was made: to ask a protocol takes longer than to predict.
+        if not self._tells_roles:
             time = self.predict(job, now)
             return None if time is None else RolePrediction(time, time, time)
 
         def predicted() -> RolePrediction:
-            found = estimator.predict_roles(replace(job, job_id=_NOBODY), now)
+            found = cast(RoleEstimator, estimator).predict_roles(replace(job, job_id=_NOBODY), now)
             if not all(type(time) is int and 1 <= time <= job.requested_time for time in found):
                 raise ValueError(f"{found!r} are no numbers of seconds from 1 to t_req")
             return found

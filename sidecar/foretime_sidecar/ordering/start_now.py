@@ -269,7 +269,7 @@ class StartNow:
             and not job.opted_out
             and seen.is_free(job)
             and not outside(job, self._hook)
-            and not exclusions.is_chosen(exclusions.names_of(job))
+            and not exclusions.chooses(job)
         )
 
     def _expected(self, job: QueuedJob, now: int, expected: Expected) -> RolePrediction | None:

@@ -14,11 +14,13 @@ many short jobs that each delay nobody but them make the longest waits longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from foretime_estimators.arrays import Int8Array, Int64Array
 from foretime_estimators.estimators.estimator import RolePrediction
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import first_pass
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.engine.snapshot import Snapshot
@@ -28,10 +30,12 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.role_times import RoleTimes
 
-from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
+from foretime_sidecar.queue.live_machine import LiveMachine
+from foretime_sidecar.queue.prepared_jobs import PreparedJobs
+from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, SortedOut, snapshot_of
 
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
@@ -62,6 +66,7 @@ def plan_starts(
     own_priority: Callable[[QueuedJob], int],
     lateness: Callable[[str], float],
     is_protected: Callable[[QueuedJob], bool],
+    prepared: PreparedJobs | None = None,
 ) -> StartPlan:
     """Say who should start now.
 
@@ -79,15 +84,55 @@ def plan_starts(
         candidates there must fit with grades from the expected runtime to the requested one.
     is_protected
         Whether a waiting job holds a reservation though it is not the first that has to wait.
+    prepared
+        As of `snapshot_of`.
     """
+    if prepared is not None and (stuck := _where_none_fits(look, prepared)) is not None:
+        live, waiting = stuck
+        for job in waiting:
+            expected(job)  # which is said as of when a job is first seen
+        return StartPlan((), _first_jobs(waiting, live, own_priority, look.taken_at))
     taken = snapshot_of(
         look.queue,
         look.cluster,
         taken_at=look.taken_at,
         reservations=look.reservations,
         tells=False,
+        prepared=prepared,
     )
     return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
+
+
+def _where_none_fits(
+    look: Look, prepared: PreparedJobs
+) -> tuple[LiveMachine, list[QueuedJob]] | None:
+    """Give the machine and who waits, if every job needs more CPUs than are free of it."""
+    if look.cluster is None:
+        return None
+    jobs = look.queue.jobs
+    waiting = [job for job in jobs if job.state is QueueState.PENDING]
+    try:
+        live = LiveMachine.of(look.cluster, waiting, look.reservations, look.taken_at)
+    except InputError:
+        return None
+    out = SortedOut.of(look.queue, prepared.of(jobs, live, knows_limits=False), live)
+    free = live.most_free([each.has for each in out.running])
+    if any(each.request is None or each.request.cpus <= free for each in out.pending):
+        return None
+    return live, [each.job for each in out.pending]
+
+
+def _first_jobs(
+    waiting: Sequence[QueuedJob],
+    live: LiveMachine,
+    own_priority: Callable[[QueuedJob], int],
+    now: int,
+) -> dict[str, QueuedJob]:
+    """Give the first job of each slurm_partition where none can start."""
+    partitions = _Partitions(live.machine.slurm_partitions)
+    priority = np.fromiter(map(own_priority, waiting), np.int64, len(waiting))
+    in_order = _in_order(waiting, priority, partitions)
+    return _heads(waiting, np.zeros(len(waiting), dtype=np.int8), in_order, partitions, now)
 
 
 def plan_starts_in(
@@ -106,16 +151,19 @@ def plan_starts_in(
     times = {key: expected(job) for key, job in of_job.items()}
     priority = {key: own_priority(job) for key, job in of_job.items()}
     partitions = _Partitions(taken.live.machine.slurm_partitions)
-    late: dict[str, float] = {}
-    for name in partitions.tier:
-        late[name] = min(max(lateness(name), 0.0), 1.0)
+    late = {name: min(max(lateness(name), 0.0), 1.0) for name in partitions.tier}
     requested = taken.snapshot.pending.requested_time
-    order, fits = requested.copy(), requested.copy()
+    by_job: dict[int, tuple[int, int]] = {}  # by what it is put in order, and must fit
     for row, job in enumerate(waiting):
-        if (time := times[id(job)]) is not None:
+        if (time := times[id(job)]) is not None and id(job) not in by_job:
             share = max(late[name] for name in partitions.of(job))
-            order[row] = max(round(start_key(time, job, now)), 1)
-            fits[row] = time.backfill + round((int(requested[row]) - time.backfill) * share)
+            by_job[id(job)] = (
+                max(round(start_key(time, job, now)), 1),
+                time.backfill + round((int(requested[row]) - time.backfill) * share),
+            )
+    limits = requested.tolist()
+    rows = [by_job.get(id(job)) or (limits[row],) * 2 for row, job in enumerate(waiting)]
+    order, fits = np.array(rows, dtype=np.int64).T.copy()
     column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
     in_order = _in_order(waiting, column, partitions)
 
@@ -150,6 +198,7 @@ def plan_starts_in(
     return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
 
 
+@lru_cache(maxsize=2 * MOST_PROTECTED)
 def _pass_with(reservations: int) -> Policy:
     """Give a pass in which the first jobs of each slurm_partition hold so many reservations."""
     return Policy(
@@ -165,16 +214,7 @@ def as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snap
     running = snapshot.running
     # One that has passed its limit ends soon, but it has not yet.
     at_least = snapshot.now - running.start_time + _OVERRUN_S
-    return replace(
-        snapshot,
-        running=replace(
-            running,
-            requested_time=np.maximum(running.requested_time, at_least),
-            scheduled_time=None,
-            time_limit=None,
-        ),
-        pending=replace(snapshot.pending, scheduled_time=times, priority=priority),
-    )
+    return snapshot.planned_on(np.maximum(running.requested_time, at_least), times, priority)
 
 
 def waited_s(job: QueuedJob, now: int) -> int:
@@ -199,9 +239,15 @@ class _Partitions:
         self.tier = {part.name: part.priority_tier for part in partitions}
         self._default = next((part.name for part in partitions if part.default), None)
 
-    def of(self, job: QueuedJob) -> list[str]:
-        named = [name for name in (job.request.queue or "").split(",") if name in self.tier]
-        return named or [self._default or next(iter(self.tier))]
+        self._of: dict[str | None, tuple[str, ...]] = {}
+
+    def of(self, job: QueuedJob) -> tuple[str, ...]:
+        found = self._of.get(job.request.queue)
+        if found is None:
+            named = (name for name in (job.request.queue or "").split(",") if name in self.tier)
+            found = tuple(named) or (self._default or next(iter(self.tier)),)
+            self._of[job.request.queue] = found
+        return found
 
     def tier_of(self, job: QueuedJob) -> int:
         """Give PriorityTier of a job: the highest of its slurm_partitions."""

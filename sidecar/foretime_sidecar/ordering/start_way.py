@@ -12,6 +12,7 @@ from foretime_sidecar.ordering.own_site_factors import why_no_site_factors
 from foretime_sidecar.ordering.raising import SeenFactors
 from foretime_sidecar.ordering.start_plan import StartPlan, plan_starts
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 
 ExpectedOf = Callable[[QueuedJob], RolePrediction | None]
 
@@ -49,6 +50,9 @@ class SlurmStarts:
 
     owns_all = False
 
+    def __init__(self) -> None:
+        self._prepared = PreparedJobs()
+
     def why_not(self, look: Look, configuration: SchedulerConfiguration) -> str:
         """Say why no job can be started safely; "" if one can."""
         if why_not := why_no_site_factors(configuration):
@@ -79,6 +83,8 @@ class SlurmStarts:
         is_protected: Callable[[QueuedJob], bool],
     ) -> tuple[StartPlan, dict[str, int]]:
         """Say who should start now, and what raises them."""
-        plan = plan_starts(look, expected, seen.own_priority, lateness, is_protected)
+        plan = plan_starts(
+            look, expected, seen.own_priority, lateness, is_protected, self._prepared
+        )
         waiting = [job for job in look.queue.jobs if job.state is QueueState.PENDING]
         return plan, seen.above_all(plan.starts, waiting)

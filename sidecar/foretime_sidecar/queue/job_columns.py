@@ -106,6 +106,8 @@ class JobColumns:
         First column of each pending record.
     columns
         By identifier of a job, a task or a whole array.
+
+    Both are empty where no job waits for another and no array has a limit.
     """
 
     running: Sequence[QueuedJob]
@@ -119,6 +121,8 @@ class JobColumns:
         columns: dict[str, list[int]] = {}
         first: list[int] = []
         column = 0
+        if not any(job.dependent or job.array_limit for job in (*running, *pending)):
+            return cls(running, pending, first, columns)  # nobody looks one up
         for job in (*running, *pending):
             first.append(column)
             for task in job.task_ids:

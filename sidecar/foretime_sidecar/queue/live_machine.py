@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+import numpy as np
+from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.node_snapshot import HeldNodes
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection
@@ -81,11 +82,16 @@ class LiveMachine:
         for job in jobs:
             if job.asked is not None:
                 lists |= {job.asked.required, job.asked.excluded} - {frozenset()}
-        return cls._with_lists(cluster, tuple(sorted(lists, key=sorted)), reserved)
+        named = tuple(sorted(lists, key=sorted))
+        # From one look to the next it is mostly the same, and to hash a cluster takes its time.
+        for whose, live in _LATELY.machines:
+            if whose[1:] == (named, reserved) and (whose[0] is cluster or whose[0] == cluster):
+                return live
+        live = cls._with_lists(cluster, named, reserved)
+        _LATELY.machines = (((cluster, named, reserved), live), *_LATELY.machines[:1])
+        return live
 
-    # From one look to the next it is mostly the same.
     @classmethod
-    @lru_cache(maxsize=2)
     def _with_lists(
         cls,
         cluster: Cluster,
@@ -204,35 +210,85 @@ class LiveMachine:
             node_groups=None if open_to == every else tuple(sorted(open_to)),
         )
 
-    def held(self, jobs: Sequence[QueuedJob]) -> HeldNodes:
+    def nodes_of(self, job: QueuedJob) -> Int64Array:
+        """Give what a running job has: rows of node, cpus, memory_mib and gpus."""
+        rows = [
+            (node, has.cpus, has.memory_mib, has.gpus)
+            for has in job.has_nodes
+            if (node := self.number_of.get(has.name)) is not None
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+    def held(self, jobs: Sequence[Int64Array]) -> HeldNodes:
         """Give what running jobs have of the machine's nodes, no more than there is of any.
 
         (Where nodes are oversubscribed, so that jobs share CPUs, the first of them have these.)
+
+        Parameters
+        ----------
+        jobs
+            Of each, what `nodes_of` gives.
         """
-        sizes = [
-            [group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus]
-            for group in self.machine.node_groups
-            for _ in range(group.nodes)
-        ]
-        whole = [
-            self.machine.is_whole(number)
-            for number, group in enumerate(self.machine.node_groups)
-            for _ in range(group.nodes)
-        ]
-        taken = set()
-        rows = []
-        for row, job in enumerate(jobs):
-            for has in job.has_nodes:
-                node = self.number_of.get(has.name)
-                if node is None or (whole[node] and node in taken):
-                    continue
-                taken.add(node)
-                wanted = (has.cpus, has.memory_mib, has.gpus)
-                left = sizes[node]
-                cpus, memory, gpus = (min(*pair) for pair in zip(wanted, left, strict=True))
-                sizes[node] = [left[0] - cpus, left[1] - memory, left[2] - gpus]
-                rows.append((row, node, 1, cpus, memory if left[1] < 2**39 else 0, gpus))
-        return HeldNodes.of_rows(rows)
+        has = np.concatenate([np.empty((0, 4), dtype=np.int64), *jobs])
+        row = np.repeat(np.arange(len(jobs)), [len(nodes) for nodes in jobs])
+        node, amounts = has[:, 0], has[:, 1:]
+        size, whole = self._sizes()
+        in_use = np.zeros_like(size)
+        np.add.at(in_use, node, amounts)
+        twice = np.bincount(node, minlength=len(size)) > 1
+        if (in_use > size).any() or (twice & whole).any():
+            row, node, amounts = self._no_more(row, node, amounts, size, whole)
+        memory = np.where(size[node, 1] < 2**39, amounts[:, 1], 0)
+        return HeldNodes(row, node, np.ones_like(row), amounts[:, 0], memory, amounts[:, 2])
+
+    def _sizes(self) -> tuple[Int64Array, BoolArray]:
+        """Give what there is of each node: cpus, memory_mib, gpus; and which are given out whole.
+
+        Memory that is not counted is more than anybody asks for.
+        """
+        groups = self.machine.node_groups
+        sizes = np.array(
+            [
+                (group.cpus, group.memory_mib if self._counts_memory(group) else 2**40, group.gpus)
+                for group in groups
+            ]
+        )
+        whole = np.array([self.machine.is_whole(at) for at in range(len(groups))])
+        group_of = np.repeat(np.arange(len(groups)), [group.nodes for group in groups])
+        return sizes[group_of], whole[group_of]
+
+    def most_free(self, jobs: Sequence[Int64Array]) -> int:
+        """Give how many CPUs may be free at the most, beside what running jobs have.
+
+        Parameters
+        ----------
+        jobs
+            As of `held`.
+        """
+        has = np.concatenate([np.empty((0, 4), dtype=np.int64), *jobs])
+        size = np.repeat(
+            [group.cpus for group in self.machine.node_groups],
+            [group.nodes for group in self.machine.node_groups],
+        )
+        in_use = np.bincount(has[:, 0], has[:, 1], len(size))
+        return int(np.maximum(size - in_use, 0).sum())
+
+    @staticmethod
+    def _no_more(
+        row: Int64Array, node: Int64Array, amounts: Int64Array, size: Int64Array, whole: BoolArray
+    ) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Give each job what those before it have left, of whole nodes each to the first alone."""
+        left, amounts = size.copy(), amounts.copy()
+        taken: set[int] = set()
+        kept = []
+        for at, number in enumerate(node.tolist()):
+            if whole[number] and number in taken:
+                continue
+            taken.add(number)
+            amounts[at] = np.minimum(amounts[at], left[number])
+            left[number] -= amounts[at]
+            kept.append(at)
+        return row[kept], node[kept], amounts[kept]
 
     def _counts_memory(self, group: NodeGroup) -> bool:
         return self.machine.selection is Selection.CPU_MEMORY and group.memory_mib > 0
@@ -242,3 +298,16 @@ class LiveMachine:
         names = [part.name for part in self.machine.slurm_partitions]
         name = job.request.queue
         return names.index(name) if name in names else 0
+
+
+_Whose = tuple[Cluster, tuple[frozenset[str], ...], tuple[Reservation, ...]]
+
+
+class _Lately:
+    """The machines last made, and of what."""
+
+    def __init__(self) -> None:
+        self.machines: tuple[tuple[_Whose, LiveMachine], ...] = ()
+
+
+_LATELY = _Lately()

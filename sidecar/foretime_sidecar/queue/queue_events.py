@@ -190,6 +190,8 @@ class QueueEvents:
     def __init__(self) -> None:
         # Jobs that were told of: the request, whether it was told to have started, last seen when.
         self._known: dict[Key, _Known] = {}
+        # By identity, records of the last look, what they stand for, and that they were told of.
+        self._last: dict[int, tuple[QueuedJob, list[tuple[Key, _Known]]]] = {}
 
     def since_last(self, look: Look, ended: Iterable[FinishedJob]) -> list[Event]:
         """Give what happened since the last look.
@@ -202,18 +204,26 @@ class QueueEvents:
             Jobs that the accounting has told of since.
         """
         events: list[Event] = []
+        last, self._last = self._last, {}
         for job in look.queue.jobs:
-            for request in requests_of(job):
+            before = last.get(id(job))
+            if before is not None and all(
+                self._known.get(key) is known for key, known in before[1]
+            ):
+                for _, known in before[1]:
+                    known.seen_at = look.taken_at
+                self._last[id(job)] = before
+                continue
+            requests = requests_of(job)
+            for request in requests:
                 events += self._seen(job, request, look.taken_at)
+            keys = [(request.job_id, request.submit_time) for request in requests]
+            self._last[id(job)] = job, [(key, self._known[key]) for key in keys]
         for finished in ended:
-            known = self._known.pop((finished.request.job_id, finished.request.submit_time), None)
-            since = None if known is None else known.eligible_time
+            gone = self._known.pop((finished.request.job_id, finished.request.submit_time), None)
+            since = None if gone is None else gone.eligible_time
             for event in events_of(finished, since):
-                if (
-                    known is None
-                    or event.kind == END
-                    or (event.kind == START and not known.started)
-                ):
+                if gone is None or event.kind == END or (event.kind == START and not gone.started):
                     events.append(event)
         oldest = look.taken_at - _FORGOTTEN_AFTER_S
         self._known = {key: job for key, job in self._known.items() if job.seen_at >= oldest}
@@ -225,6 +235,7 @@ class QueueEvents:
 
     def restore(self, state: Sequence[Sequence[Any]]) -> None:
         """Take over what `state` gave."""
+        self._last = {}
         self._known = {
             (job_id, submit_time): _Known(started, seen_at)
             for job_id, submit_time, started, seen_at in state

@@ -19,14 +19,21 @@ from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.engine.told_pbs_jobs import ToldPbsJob
 from foretime_sim.logs.pbs_records import NO_PROJECT
-from foretime_sim.workloads.node_request import HostChunk, JobResources, Request, fit_request
+from foretime_sim.workloads.node_request import HostChunk
 from foretime_sim.workloads.site_jobs import SiteJob
 
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
 from foretime_sidecar.clients.cluster import AskedChunks, Cluster
-from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.queue.job_columns import JobColumns, why_not_released
 from foretime_sidecar.queue.live_machine import LiveMachine
+from foretime_sidecar.queue.prepared_jobs import (
+    PreparedJob,
+    PreparedJobs,
+    at_limit,
+)
+from foretime_sidecar.queue.prepared_jobs import (
+    as_submitted as as_submitted,
+)
 
 FLAT_POOL = "which nodes a job may have, reservations and limits are not looked at"
 LIMITS_UNKNOWN = "limits of users, accounts and QOS are not known: jobs at one are left out"
@@ -103,6 +110,7 @@ def snapshot_of(
     knows_limits: bool = False,
     of_pbs: bool = False,
     tells: bool = True,
+    prepared: PreparedJobs | None = None,
 ) -> QueueSnapshot:
     """Take a queue as the beginning of forward runs.
 
@@ -125,6 +133,8 @@ def snapshot_of(
         Whether the scheduler is PBS, which tells other things of jobs.
     tells
         Whether the snapshot says whose its jobs are, for a site's own rules.
+    prepared
+        What was worked out of the jobs for the snapshot before; ``None``: nothing.
     """
     live = None
     if machine is not None:
@@ -132,42 +142,48 @@ def snapshot_of(
         try:
             live = LiveMachine.of(machine, waiting, reservations, taken_at)
         except InputError as error:
-            pending = [LeftOut(job, str(error)) for job in queue.jobs]
+            shut_out = tuple(LeftOut(job, str(error)) for job in queue.jobs)
             nothing = snapshot_of(Queue(0, ()), taken_at=taken_at)
-            return replace(nothing, left_out=tuple(pending), closed=str(error))
-    sorted_out = _SortedOut.of(queue, live, knows_limits=knows_limits and live is not None)
-    running = sorted(sorted_out.running, key=lambda job: _start_time(job, taken_at))
-    pending_jobs = sorted_out.pending
-    columns = JobColumns.of(running, pending_jobs)
-    tasks = np.array([job.tasks for job in pending_jobs], dtype=np.int64)
-    each_task = [job for job in pending_jobs for _ in range(job.tasks)]
+            return replace(nothing, left_out=shut_out, closed=str(error))
+    each_job = (prepared or PreparedJobs()).of(
+        queue.jobs, live, knows_limits=knows_limits and live is not None
+    )
+    sorted_out = SortedOut.of(queue, each_job, live)
+    running = sorted(sorted_out.running, key=lambda each: _start_time(each.job, taken_at))
+    pending = sorted_out.pending
+    tasks = np.fromiter((each.job.tasks for each in pending), np.int64, len(pending))
+    each_task = pending
+    if (tasks > 1).any():
+        each_task = [each for each in pending for _ in range(each.job.tasks)]
     requests = None
     if live is not None:
-        numbered = NodeRequests.of_each([sorted_out.request[id(job)] for job in pending_jobs])
+        numbered = NodeRequests.of_each([each.request for each in pending if each.request])
         requests = replace(numbered, number=np.repeat(numbered.number, tasks))
+    in_columns = [*running, *each_task]
+    jobs = tuple(each.job for each in in_columns)
     # Jobs run on in nodes that take no new ones, which the scheduler may not count as up.
-    occupied = sum(job.request.processors for job in running)
+    occupied = sum(each.job.request.processors for each in running)
+    columns = JobColumns.of(jobs[: len(running)], [each.job for each in pending])
     snapshot = Snapshot(
         taken_at,
         max(queue.processors, occupied, 1) if live is None else live.machine.cpus,
         _running_jobs(running, taken_at, soft_limit, live),
         replace(
-            _pending_jobs(pending_jobs, tasks, taken_at, soft_limit, requests),
+            _pending_jobs(pending, tasks, taken_at, soft_limit, requests),
             dependencies=columns.dependencies(),
         ),
         () if live is None else live.reservations,
         machine=None if live is None else live.machine,
         limits=columns.array_limits(),
-        told=_told(live, (*running, *each_task), of_pbs=of_pbs) if tells else None,
+        told=_told(live, jobs, of_pbs=of_pbs) if tells else None,
         away=queue.away,
     )
-    submitted = {id(job): as_submitted(job) for job in (*running, *pending_jobs)}
     return QueueSnapshot(
         snapshot,
-        tuple(submitted[id(job)] for job in (*running, *each_task)),
-        (*running, *each_task),
+        tuple(each.submitted for each in in_columns),
+        jobs,
         tuple(sorted_out.left_out),
-        _not_modelled(pending_jobs, live, knows_limits=knows_limits),
+        _not_modelled([each.job for each in pending], live, knows_limits=knows_limits),
         live,
     )
 
@@ -184,7 +200,7 @@ def told_of(job: QueuedJob) -> ToldJob:
         SiteJob(qos=job.qos, nice=job.nice, licenses=job.licenses or None),
         since or None,
         job.priority or None,
-        at_limit=_at_limit(job),
+        at_limit=at_limit(job),
     )
 
 
@@ -217,68 +233,55 @@ def _told(
 
 
 @dataclass(frozen=True, slots=True)
-class _SortedOut:
-    """The jobs of a queue: those that run, those that can start, and what these ask of nodes."""
+class SortedOut:
+    """The jobs of a queue: those that run, those that can start, and the others."""
 
-    running: list[QueuedJob]
-    pending: list[QueuedJob]
+    running: list[PreparedJob]
+    pending: list[PreparedJob]
     left_out: list[LeftOut]
-    request: dict[int, Request]
 
     @classmethod
-    def of(cls, queue: Queue, live: LiveMachine | None, *, knows_limits: bool) -> _SortedOut:
-        out = cls([], [], [], {})
-        fitted: dict[tuple[JobResources, int, int], Request] = {}
-        for job in queue.jobs:
-            reason = _why_left_out(job, knows_limits=knows_limits)
-            if reason is None and job.state is QueueState.PENDING:
-                try:
-                    if live is not None:
-                        out.request[id(job)] = _fit(live, job, fitted)
-                    elif job.reservation is not None:
-                        reason = "in a reservation"
-                    elif job.request.processors > queue.processors:
-                        reason = "too wide for the machine"
-                    elif job.reason.startswith(_UNAVAILABLE):
-                        reason = "waiting for nodes that are not available"
-                except InputError as error:
-                    reason = str(error)
+    def of(cls, queue: Queue, jobs: Sequence[PreparedJob], live: LiveMachine | None) -> SortedOut:
+        """Sort the jobs of a queue."""
+        out = cls([], [], [])
+        for each in jobs:
+            job, reason = each.job, each.left_out
+            if reason is None and live is None and job.state is QueueState.PENDING:
+                reason = _why_not_in_pool(job, queue)
             if reason is not None:
                 out.left_out.append(LeftOut(job, reason))
             elif job.state is QueueState.RUNNING:
-                out.running.append(job)
+                out.running.append(each)
             else:
-                out.pending.append(job)
+                out.pending.append(each)
         out.leave_out_dependents()
         return out
 
     def leave_out_dependents(self) -> None:
         """Leave out jobs that wait for jobs that are left out, and for what is not modelled."""
-        while True:
+        while any(each.job.dependent for each in self.pending):
             missing = {each.job.request.job_id: each.reason for each in self.left_out}
-            late = [(job, why) for job in self.pending if (why := why_not_released(job, missing))]
+            late = {
+                id(each): why
+                for each in self.pending
+                if (why := why_not_released(each.job, missing))
+            }
             if not late:
                 return
-            for job, reason in late:
-                self.pending.remove(job)
-                self.left_out.append(LeftOut(job, reason))
+            self.left_out.extend(
+                LeftOut(each.job, late[id(each)]) for each in self.pending if id(each) in late
+            )
+            self.pending[:] = [each for each in self.pending if id(each) not in late]
 
 
-def _fit(
-    live: LiveMachine, job: QueuedJob, known: dict[tuple[JobResources, int, int], Request]
-) -> Request:
-    """Work out what a job asks of the machine; InputError if it could not run on it."""
-    request = as_submitted(job)
+def _why_not_in_pool(job: QueuedJob, queue: Queue) -> str | None:
     if job.reservation is not None:
-        reserved = {each.name: each for each in live.reservations}.get(job.reservation)
-        if reserved is None:
-            raise InputError(f"in reservation {job.reservation}, which has no nodes to start it on")
-        if request.requested_time > reserved.duration:
-            raise InputError(f"longer than its reservation {job.reservation}")
-    asked = (live.resources(job), request.processors, request.requested_time)
-    if asked not in known:
-        known[asked] = fit_request(live.machine, *asked, live.reservations)
-    return known[asked]
+        return "in a reservation"
+    if job.request.processors > queue.processors:
+        return "too wide for the machine"
+    if job.reason.startswith(_UNAVAILABLE):
+        return "waiting for nodes that are not available"
+    return None
 
 
 def _not_modelled(
@@ -296,36 +299,6 @@ def _not_modelled(
     return tuple(said)
 
 
-def as_submitted(job: QueuedJob) -> JobRequest:
-    """Give the job with the t_req of its user, where the hook has lowered the limit."""
-    note = read_note(job.admin_comment)
-    if note is None or note.lowered_limit is None:
-        return job.request
-    requested = max(note.requested_time, job.request.requested_time)
-    return replace(job.request, requested_time=requested)
-
-
-def _at_limit(job: QueuedJob) -> bool:
-    """Say whether a limit of a QOS or an association keeps a job waiting, by Slurm's reasons."""
-    return job.state is QueueState.PENDING and job.reason.startswith(("Assoc", "QOS"))
-
-
-def _why_left_out(job: QueuedJob, *, knows_limits: bool) -> str | None:
-    if job.state is QueueState.SUSPENDED:
-        return "suspended"
-    if job.state is QueueState.RUNNING:
-        return None
-    if job.held:
-        return "held"
-    if job.dependent and not job.dependency:
-        return "dependent"
-    if _at_limit(job) and not knows_limits:
-        return "at a limit"
-    if job.reason.startswith("JobArrayTaskLimit") and job.array_limit is None:
-        return "at a limit"
-    return None
-
-
 def _start_time(job: QueuedJob, now: int) -> int:
     """Give when a running job would have started that was never suspended, not after now."""
     return now if job.start_time is None else min(job.start_time + job.suspended_time, now)
@@ -338,20 +311,20 @@ def _planned(job: QueuedJob, soft_limit: bool) -> int:
 
 
 def _running_jobs(
-    jobs: Sequence[QueuedJob], now: int, soft_limit: bool, live: LiveMachine | None
+    jobs: Sequence[PreparedJob], now: int, soft_limit: bool, live: LiveMachine | None
 ) -> RunningJobs:
     return RunningJobs(
-        _column(_start_time(job, now) for job in jobs),
-        _column(job.request.processors for job in jobs),
-        _column(as_submitted(job).requested_time for job in jobs),
-        _column(_planned(job, soft_limit) for job in jobs),
-        slurm_partition=None if live is None else _column(live.partition_of(job) for job in jobs),
-        held=None if live is None else live.held(jobs),
+        _column(_start_time(each.job, now) for each in jobs),
+        _column(each.job.request.processors for each in jobs),
+        _column(each.submitted.requested_time for each in jobs),
+        _column(_planned(each.job, soft_limit) for each in jobs),
+        slurm_partition=None if live is None else _column(each.slurm_partition for each in jobs),
+        held=None if live is None else live.held([each.has for each in jobs]),
     )
 
 
 def _pending_jobs(
-    jobs: Sequence[QueuedJob],
+    jobs: Sequence[PreparedJob],
     tasks: Int64Array,
     now: int,
     soft_limit: bool,
@@ -360,17 +333,19 @@ def _pending_jobs(
     def each_task(column: Int64Array) -> Int64Array:
         return np.repeat(column, tasks)
 
-    submitted = _column(min(job.request.submit_time, now) for job in jobs)
+    submitted = np.minimum(_column(each.job.request.submit_time for each in jobs), now)
     # That a job was eligible later than it was submitted is over, unless it is still to come.
-    eligible = _column(now if job.eligible_time is None else job.eligible_time for job in jobs)
+    eligible = _column(
+        now if each.job.eligible_time is None else each.job.eligible_time for each in jobs
+    )
     return PendingJobs(
         each_task(submitted),
-        each_task(_column(job.request.processors for job in jobs))
+        each_task(_column(each.job.request.processors for each in jobs))
         if requests is None
         else requests.processors(),
-        each_task(_column(as_submitted(job).requested_time for job in jobs)),
-        each_task(_column(_planned(job, soft_limit) for job in jobs)),
-        priority=each_task(_column(job.priority for job in jobs)),
+        each_task(_column(each.submitted.requested_time for each in jobs)),
+        each_task(_column(_planned(each.job, soft_limit) for each in jobs)),
+        priority=each_task(_column(each.job.priority for each in jobs)),
         eligible_time=each_task(np.where(eligible > now, eligible, submitted)),
         requests=requests,
     )

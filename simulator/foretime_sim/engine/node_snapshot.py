@@ -223,13 +223,18 @@ class NodesOfEngine(NamedTuple):
     planned: HeldNodes
 
 
+def nodes_held(engine: Engine, running: Int64Array) -> HeldNodes:
+    """Take what some running jobs of an engine have; a row's job is a place among them."""
+    return _held_rows(_core.nodes_held(engine._core, running))
+
+
+def _held_rows(table: Int64Array) -> HeldNodes:
+    return HeldNodes.of_rows(table[:, [0, 2, 3, 4, 5, 6]])
+
+
 def nodes_of_engine(engine: Engine, running: Int64Array, pending: Int64Array) -> NodesOfEngine:
     """Take what its running and pending jobs have, ask and are promised."""
     core = engine._core
-
-    def rows(table: Int64Array) -> HeldNodes:
-        return HeldNodes.of_rows(table[:, [0, 2, 3, 4, 5, 6]])
-
     table = _core.nodes_held(core, running)
     partition = np.full(len(running), -1, dtype=np.int64)
     partition[table[:, 0]] = table[:, 1]
@@ -243,9 +248,9 @@ def nodes_of_engine(engine: Engine, running: Int64Array, pending: Int64Array) ->
     planned_partition[planned[:, 0]] = planned[:, 1]
     return NodesOfEngine(
         partition,
-        rows(table),
+        _held_rows(table),
         NodeRequests(tuple(engine._requests), _core.requests_of(core)).take(pending),
         planned_start,
         planned_partition,
-        rows(planned),
+        _held_rows(planned),
     )

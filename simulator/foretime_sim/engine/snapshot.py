@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -398,6 +399,33 @@ class Snapshot:
         real scheduler's own order, whatever it comes from, is kept.
         """
         return self.with_priorities(-np.arange(len(self.pending), dtype=np.int64))
+
+    def planned_on(
+        self, running_time: Int64Array, times: ScheduledTimes, priority: Int64Array
+    ) -> Snapshot:
+        """Give the snapshot with other times to plan with, and other priorities.
+
+        Parameters
+        ----------
+        running_time
+            What running jobs take, seconds: in place of their requested times, t_sched and limits.
+        times, priority
+            As of `PendingJobs`, of its jobs.
+        """
+        kind, running, pending = "running jobs", copy(self.running), copy(self.pending)
+        takes = checked_column(kind, "requested_time", running_time, len(running), 1)
+        for name, value in (
+            ("requested_time", takes), ("scheduled_time", None), ("time_limit", None),
+        ):  # fmt: skip
+            _hold(running, name, value)
+        kind, jobs = "pending jobs", len(pending)
+        _hold(pending, "scheduled_time", checked_times(kind, times, jobs))
+        _hold(pending, "priority", checked_column(kind, "priority", priority, jobs))
+        # All else has been checked, nodes in use among it, which takes far longer.
+        planned = copy(self)
+        _hold(planned, "running", running)
+        _hold(planned, "pending", pending)
+        return planned
 
     def with_priorities(self, priority: Int64Array) -> Snapshot:
         """Give the snapshot with other priorities of its pending jobs, larger first."""

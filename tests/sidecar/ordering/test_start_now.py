@@ -295,6 +295,18 @@ def test_a_look_makes_all_changes_in_one_request(world: World) -> None:
     ]
 
 
+def test_a_look_sends_only_what_has_changed(world: World) -> None:
+    job = world.submit(1, 1, expected_h=0.5)
+    world.submit(1, 9, expected_h=9)
+    assert world.look() == 1
+    assert [line.split()[1] for line in world.noting.sent] == [f"JobId={job}"]
+    world.look()  # it has not started, so it gets back what it had, and pauses
+    sent = list(world.noting.sent)
+    assert sent[1:] == [f"update JobId={job} SiteFactor=0"]
+    world.look()
+    assert world.noting.sent == sent
+
+
 def test_what_is_raised_is_written_down_before_it_is_sent(world: World) -> None:
     job = world.submit(1, 5, expected_h=1)
     world.pass_time(1)

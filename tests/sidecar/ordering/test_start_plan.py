@@ -11,6 +11,7 @@ from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
 from foretime_sidecar.ordering.start_plan import AGEING_S, StartPlan, plan_starts
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,13 +69,20 @@ def _plan(
             return None
         return RolePrediction(round(hours * HOUR), round(hours * HOUR), job.request.requested_time)
 
-    return plan_starts(
-        Look(NOW, Queue(len(cluster.nodes), jobs), cluster=cluster),
-        expected_of,
-        lambda job: job.priority - (raised or {}).get(job.request.job_id, 0),
-        lambda _: late,
-        lambda job: job.request.job_id in protected,
+    kept = PreparedJobs()
+    anew, first, second = (
+        plan_starts(
+            Look(NOW, Queue(len(cluster.nodes), jobs), cluster=cluster),
+            expected_of,
+            lambda job: job.priority - (raised or {}).get(job.request.job_id, 0),
+            lambda _: late,
+            lambda job: job.request.job_id in protected,
+            prepared,
+        )
+        for prepared in (None, kept, kept)
     )
+    assert anew == first == second, "what is kept from look to look changes nothing"
+    return anew
 
 
 def _names(plan: StartPlan) -> list[str]:
@@ -96,6 +104,23 @@ def test_what_is_expected_to_end_before_the_head_job_starts() -> None:
     plan = _plan(_cluster(4), *queue, expected={"2": 0.5, "3": 3, "4": 1.5, "5": 1})
     assert _names(plan) == ["5", "4"], "3 would run into the head job; the shortest is first"
     assert {name: job.request.job_id for name, job in plan.heads.items()} == {"main": "2"}
+
+
+def test_where_nobody_fits_the_first_job_of_each_partition_is_named() -> None:
+    cluster = _cluster(4, main=(0, 2, 1), other=(1, 4, 1))
+    queue = (
+        _runs("1", 0, 3, 3),
+        _waits("2", 2, 1, priority=8),
+        _waits("3", 2, 1, priority=9, eligible_time=NOW + 60),
+        _waits("4", 3, 1, priority=7, queue="other"),
+        _waits("5", 2, 1, priority=1, queue="other,main"),
+    )
+    plan = _plan(cluster, *queue, expected={"5": 0.5})
+    assert not plan.starts
+    assert {name: job.request.job_id for name, job in plan.heads.items()} == {
+        "main": "2",
+        "other": "4",
+    }
 
 
 def test_running_jobs_use_all_that_they_asked_for() -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import pydantic_core
 from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.child_process import Advice, ChildProcesses
@@ -21,9 +22,11 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.clients.garbage import uncollected
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.json import (
     ENDINGS,
+    KnownJobs,
     parse_configuration,
     parse_federation,
     parse_finished,
@@ -96,12 +99,26 @@ class SubprocessRunner:
         if "--json" not in argv:
             return text
         try:
-            return json.loads(text)
+            return decoded(text)
         except json.JSONDecodeError as error:
             raise SchedulerError(
                 f"{argv[0]} --json did not print JSON ({error}); is Slurm built with its JSON "
                 "serializer?"
             ) from error
+
+
+def decoded(text: str) -> object:
+    """Decode JSON; JSONDecodeError as `json.loads`.
+
+    A deep queue is a hundred megabytes of it. What takes longest then is the search for garbage,
+    which decoding does not make, and then the decoder of the standard library. Halves of surrogate
+    pairs it reads alone.
+    """
+    with uncollected():
+        try:
+            return pydantic_core.from_json(text)
+        except ValueError:
+            return json.loads(text)
 
 
 class SlurmCommands:
@@ -124,6 +141,7 @@ class SlurmCommands:
         self._cluster = ["-M", cluster] if cluster else []
         # 26.05 else prints CLUSTER: NAME before the JSON.
         self._without_header = ["--noheader"] if cluster else []
+        self._known = KnownJobs()
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how Slurm is set up."""
@@ -156,7 +174,10 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
-        jobs = parse_queue(self._ask(["squeue", "--all", "--json", *self._without_header]))
+        with uncollected():  # which would go through the whole reply as soon as it was decoded
+            jobs = parse_queue(
+                self._ask(["squeue", "--all", "--json", *self._without_header]), known=self._known
+            )
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def cluster(self) -> Cluster:

@@ -58,7 +58,7 @@ def read_note(admin_comment: str) -> JobNote | None:
     >>> read_note("no note of ours") is None
     True
     """
-    found = _NOTE.search(admin_comment)
+    found = _NOTE.search(admin_comment) if admin_comment else None
     if found is None:
         return None
     more = dict(word.split("=") for word in found["more"].split(",") if word)

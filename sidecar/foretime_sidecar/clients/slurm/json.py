@@ -11,6 +11,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from foretime_estimators.jobs.errors import SchedulerError
@@ -27,7 +28,8 @@ from foretime_sidecar.clients.client import (
     Reservation,
     SchedulerConfiguration,
 )
-from foretime_sidecar.clients.slurm.nodes import asked_nodes, held_nodes
+from foretime_sidecar.clients.cluster import HeldNode
+from foretime_sidecar.clients.slurm.nodes import NODE_FIELDS, asked_nodes, held_nodes
 from foretime_sidecar.clients.slurm.numbers import number
 from foretime_sidecar.clients.slurm.site import expand_nodes
 
@@ -220,11 +222,22 @@ def _allocated(job: Json) -> int:
     return 0
 
 
-def parse_queue(reply: object, command: str = "squeue --json") -> tuple[QueuedJob, ...]:
+def parse_queue(
+    reply: object, command: str = "squeue --json", known: KnownJobs | None = None
+) -> tuple[QueuedJob, ...]:
     """Read a reply of ``squeue --json`` or slurmrestd: what runs, is suspended or waits.
 
     They come by submission. Finished jobs that the controller still remembers are left out, and so
     are the completing ones.
+
+    Parameters
+    ----------
+    reply
+        As decoded.
+    command
+        What gave it, for errors.
+    known
+        The jobs of the reply before; what is told of them as then is not read again.
 
     Raises
     ------
@@ -232,7 +245,7 @@ def parse_queue(reply: object, command: str = "squeue --json") -> tuple[QueuedJo
         If the reply has not the shape of Slurm's.
     """
     try:
-        queued = [job for job in map(_queued, _jobs(reply, command)) if job is not None]
+        queued = (known or KnownJobs()).read(_jobs(reply, command))
     except (KeyError, TypeError, IndexError) as error:
         raise SchedulerError(
             f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
@@ -242,7 +255,47 @@ def parse_queue(reply: object, command: str = "squeue --json") -> tuple[QueuedJo
     return tuple(queued)
 
 
-def _queued(job: Json) -> QueuedJob | None:
+_OWN_FIELDS = (
+    "account", "accrue_time", "admin_comment", "array_job_id", "array_max_tasks", "array_task_id",
+    "array_task_string", "comment", "cpus", "deadline", "dependency", "eligible_time", "het_job_id",
+    "job_id", "job_state", "licenses", "name", "nice", "partition", "pre_sus_time", "priority",
+    "qos", "resv_name", "start_time", "state_reason", "submit_time", "suspend_time", "time_limit",
+    "time_minimum", "user_name",
+)  # fmt: skip
+"""What `_queued` reads of a job, besides `NODE_FIELDS`."""
+
+
+class KnownJobs:
+    """The jobs of the last reply: one of which the same is told is the same object again.
+
+    Most jobs of a queue are told word for word from look to look, and to read one takes far longer
+    than to compare it. Only the fields that are read are kept.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, tuple[Json, Json, QueuedJob | None]] = {}
+
+    def read(self, jobs: Iterable[Json]) -> list[QueuedJob]:
+        """Give the jobs that run, are suspended or wait, in the order of the reply."""
+        queued: list[QueuedJob] = []
+        found: dict[str, tuple[Json, Json, QueuedJob | None]] = {}
+        for job in jobs:
+            own = {name: job[name] for name in _OWN_FIELDS if name in job}
+            nodes = {name: job[name] for name in NODE_FIELDS if name in job}
+            name = str(own.get("job_id"))
+            known = self._jobs.get(name)
+            if known is None or known[0] != own or known[1] != nodes:
+                same = known[2] if known is not None and known[1] == nodes else None
+                known = own, nodes, _queued(own, nodes, same)
+            found[name] = known
+            if known[2] is not None:
+                queued.append(known[2])
+        self._jobs = found
+        return queued
+
+
+def _queued(job: Json, nodes: Json, same_nodes: QueuedJob | None) -> QueuedJob | None:
+    """Read one job: its own fields, those of its nodes, and who had the same nodes before."""
     state = QUEUE_STATES.get(_state(job["job_state"]))
     if state is None:
         return None
@@ -292,12 +345,18 @@ def _queued(job: Json) -> QueuedJob | None:
         name=_text(job.get("name")) or "",
         dependency=_text(job["dependency"]) or "",
         array_limit=number(job.get("array_max_tasks")) or None,
-        asked=asked_nodes(job),
-        has_nodes=held_nodes(job) if running else (),
+        asked=asked_nodes(nodes) if same_nodes is None else same_nodes.asked,
+        has_nodes=_held(nodes, same_nodes) if running else (),
         nice=_nice(number(job.get("nice")) or 0),
         licenses=_text(job.get("licenses")) or "",
         ages_since=number(job.get("accrue_time")),
     )
+
+
+def _held(nodes: Json, same_nodes: QueuedJob | None) -> tuple[HeldNode, ...]:
+    if same_nodes is not None and same_nodes.state is not QueueState.PENDING:
+        return same_nodes.has_nodes
+    return held_nodes(nodes)
 
 
 def _nice(value: int) -> int:
@@ -345,6 +404,8 @@ def configuration_values(text: str) -> dict[str, str]:
     return values
 
 
+# Many a look finds what the last one found.
+@lru_cache(maxsize=2)
 def parse_configuration(text: str, federation: str = "") -> SchedulerConfiguration:
     """Read the text of ``scontrol show config`` (Slurm 22.05 has no JSON of it).
 

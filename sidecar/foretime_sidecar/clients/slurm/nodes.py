@@ -136,6 +136,15 @@ def _partition(values: Mapping[str, str]) -> ClusterPartition:
     )
 
 
+NODE_FIELDS = (
+    "burst_buffer", "contiguous", "cpus", "cpus_per_task", "excluded_nodes", "features",
+    "gres_detail", "job_resources", "licenses", "max_nodes", "memory_per_cpu", "memory_per_node",
+    "network", "node_count", "required_nodes", "required_switches", "shared", "submit_line",
+    "tasks", "tres_per_job", "tres_per_node", "tres_per_task",
+)  # fmt: skip
+"""What `asked_nodes` and `held_nodes` read of a job."""
+
+
 def asked_nodes(job: Json) -> AskedNodes:
     """Give what a job asks of nodes, as ``squeue --json`` or slurmrestd tells."""
     least, most = number(job.get("node_count")) or 0, number(job.get("max_nodes")) or 0

@@ -27,7 +27,7 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.slurm.commands import EARLIEST, LATEST, SlurmCommands
-from foretime_sidecar.clients.slurm.json import parse_finished, parse_queue
+from foretime_sidecar.clients.slurm.json import KnownJobs, parse_finished, parse_queue
 from foretime_sidecar.clients.slurm.rest_connection import RestCaller
 from foretime_sidecar.clients.slurm.rest_json import (
     parse_rest_configuration,
@@ -61,6 +61,7 @@ class SlurmRest(SchedulerClient):
         self._commands = commands
         self._overlap_s = overlap_s
         self._api = ""
+        self._known = KnownJobs()
 
     def api(self) -> str:
         """Give the newest API version that both sides know, found by asking.
@@ -113,7 +114,7 @@ class SlurmRest(SchedulerClient):
 
     def queue(self) -> Queue:
         """Read what runs and what waits."""
-        jobs = parse_queue(self._get(f"slurm/{self.api()}/jobs"), "slurmrestd")
+        jobs = parse_queue(self._get(f"slurm/{self.api()}/jobs"), "slurmrestd", self._known)
         return Queue(parse_rest_processors(self._get(f"slurm/{self.api()}/nodes")), jobs)
 
     def cluster(self) -> Cluster | None:

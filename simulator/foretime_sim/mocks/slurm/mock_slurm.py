@@ -19,7 +19,7 @@ from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_estimators.time_units import MINUTE_S
 
-from foretime_sim.engine.node_snapshot import nodes_of_engine
+from foretime_sim.engine.node_snapshot import HeldNodes, nodes_held
 from foretime_sim.mocks.mechanism import Mechanism
 from foretime_sim.mocks.mock_scheduler import MockScheduler, Phase
 from foretime_sim.mocks.slurm import replies
@@ -111,6 +111,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
         self._arrays: dict[int, list[int]] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
         self._has_priorities = isinstance(policy.backfill, Slurm)
+        self._last_told: dict[int, tuple[object, dict[str, Any]]] = {}
         self._node_replies: NodeReplies | None = None
         if setup.machine is not None:
             site = policy.backfill.site if isinstance(policy.backfill, Slurm) else None
@@ -374,23 +375,41 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
 
     def _queue(self) -> list[dict[str, Any]]:
-        """Give what ``squeue --json`` says of each job."""
+        """Give what ``squeue --json`` says of each job; made anew where something is."""
         jobs = self._queued_jobs()
-        told = self._each(replies.queued, jobs)
-        for job, fields in zip(jobs, told, strict=True):
-            # Under a site's rules the order is theirs, and limits keep jobs.
-            if self._has_priorities and self._jobs[job].phase is Phase.WAITING:
-                priority = self._engine.slurm_priority(job) or _NOT_WEIGHED_YET
-                reason = self._engine.slurm_reason(job) or fields["state_reason"]
-                fields |= {"priority": priority, "state_reason": reason}
-        if self._node_replies is None:
-            return told
-        running = self._engine.running()
-        held = nodes_of_engine(self._engine, running, self._engine.queue()).held
-        had = dict(zip(running.tolist(), self._node_replies.had(held, len(running)), strict=True))
-        for job, fields in zip(jobs, told, strict=True):
-            fields |= self._node_replies.asked(self._jobs[job].submission) | had.get(job, {})
-        return told
+        running = [job for job in jobs if self._jobs[job].phase is Phase.RUNNING]
+        had: dict[int, dict[str, Any]] = {}
+        if self._node_replies is not None:
+            had = dict(zip(running, self._node_replies.had(running, self._held_by), strict=True))
+        told = {job: self._told(job, had.get(job)) for job in jobs}
+        self._last_told = told
+        return [dict(fields) for _, fields in told.values()]
+
+    def _told(self, index: int, had: dict[str, Any] | None) -> tuple[object, dict[str, Any]]:
+        """Give what is said of a job, and what that depends on."""
+        job = self._jobs[index]
+        priority, reason = 0, ""
+        # Under a site's rules the order is theirs, and limits keep jobs.
+        if self._has_priorities and job.phase is Phase.WAITING:
+            priority = self._engine.slurm_priority(index) or _NOT_WEIGHED_YET
+            reason = self._engine.slurm_reason(index)
+        by = (
+            job.phase, job.start_time, job.time_limit_min, job.time_min_min, job.site_factor,
+            job.admin_comment, job.comment, priority, reason,
+        )  # fmt: skip
+        known = self._last_told.get(index)
+        if known is not None and known[0] == by:
+            return known
+        fields = replies.queued(index + _FIRST_JOB_ID, job)
+        if priority:
+            fields |= {"priority": priority, "state_reason": reason or fields["state_reason"]}
+        if self._node_replies is not None:
+            fields |= self._node_replies.asked(job.submission) | (had or {})
+        return by, fields
+
+    def _held_by(self, running: Sequence[int]) -> HeldNodes:
+        """Give what running jobs have of the nodes."""
+        return nodes_held(self._engine, np.array(running, dtype=np.int64))
 
     def _accounted(self, job_id: int, job: SlurmJob) -> dict[str, Any]:
         fields = replies.accounted(job_id, job)

@@ -5,7 +5,9 @@ Nodes are named after their groups, ``cpu.1``, ``cpu.2``, ...
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from foretime_sim.engine.node_snapshot import HeldNodes
@@ -39,6 +41,8 @@ class NodeReplies:
         self._names = tuple(self._named(self._of_group))
         self._nodes = "".join(self._node_lines())
         self._partitions = "".join(self._partition_lines())
+        self._had: dict[int, tuple[dict[str, Any], list[int]]] = {}
+        self._taken: set[int] = set()  # of nodes that are alike
 
     def _named(self, groups: Iterable[str]) -> list[str]:
         return [name for group in groups for name in self._of_group[group]]
@@ -133,30 +137,51 @@ class NodeReplies:
         says = asked.memory_per_cpu_mib or part.default_memory_per_cpu_mib
         return 1 if self._counts_memory and not says else None
 
-    def had(self, held: HeldNodes, jobs: int) -> list[dict[str, Any]]:
-        """Give what running jobs have, each in the order of its row, as ``squeue --json`` does."""
+    def had(
+        self, running: Sequence[int], held_by: Callable[[Sequence[int]], HeldNodes]
+    ) -> list[dict[str, Any]]:
+        """Give what running jobs have, in their order, as ``squeue --json`` does.
+
+        Parameters
+        ----------
+        running
+            Their indices.
+        held_by
+            Gives what some of them have. A job keeps its nodes until it ends, so each is asked
+            about once.
+        """
+        for gone in self._had.keys() - set(running):
+            _, taken = self._had.pop(gone)
+            self._taken.difference_update(taken)
+        if new := [job for job in running if job not in self._had]:
+            self._note(new, held_by(new))
+        return [self._had[job][0] for job in running]
+
+    def _note(self, jobs: Sequence[int], held: HeldNodes) -> None:
         first = self._machine.first_nodes
-        given = list(first)  # of nodes that are alike only the number counts
-        rows: list[list[tuple[str, int, int, int]]] = [[] for _ in range(jobs)]
+        rows: list[list[tuple[int, int, int, int]]] = [[] for _ in jobs]
         for job, node, nodes, cpus, memory, gpus in held.rows().tolist():
-            group = next(at for at in reversed(range(len(first))) if first[at] <= node)
-            if self._machine.is_whole(group):
-                node, given[group] = given[group], given[group] + nodes
-            names = self._names[node : node + nodes]
-            rows[job] += [(name, cpus, memory, gpus) for name in names]
-        return [
-            {
+            group = bisect_right(first, node) - 1
+            numbers: Iterable[int] = range(node, node + nodes)
+            if self._machine.is_whole(group):  # of nodes that are alike only the number counts
+                last = first[group] + self._machine.node_groups[group].nodes
+                free = (at for at in range(first[group], last) if at not in self._taken)
+                numbers = list(islice(free, nodes))
+                self._taken.update(numbers)
+            rows[job] += [(number, cpus, memory, gpus) for number in numbers]
+        for job, has in zip(jobs, rows, strict=True):
+            told = [(self._names[number], cpus, memory, gpus) for number, cpus, memory, gpus in has]
+            fields = {
                 "job_resources": {
                     "nodes": {
-                        "count": len(has),
-                        "list": ",".join(name for name, *_ in has),
+                        "count": len(told),
+                        "list": ",".join(name for name, *_ in told),
                         "allocation": [
                             {"name": name, "cpus": {"count": cpus}, "memory": {"allocated": memory}}
-                            for name, cpus, memory, _ in has
+                            for name, cpus, memory, _ in told
                         ],
                     }
                 },
-                "gres_detail": [f"gpu:{gpus}" if gpus else "" for *_, gpus in has],
+                "gres_detail": [f"gpu:{gpus}" if gpus else "" for *_, gpus in told],
             }
-            for has in rows
-        ]
+            self._had[job] = fields, [number for number, *_ in has]

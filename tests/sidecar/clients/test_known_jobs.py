@@ -1,0 +1,78 @@
+"""Jobs of which a reply tells nothing new, which are not read again."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foretime_estimators.jobs.errors import SchedulerError
+from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.clients.slurm.commands import decoded
+from foretime_sidecar.clients.slurm.json import KnownJobs, parse_queue
+
+
+@pytest.fixture(params=["22.05", "26.05"])
+def reply(request: pytest.FixtureRequest, repository: Path) -> dict[str, Any]:
+    text = (repository / f"tests/assets/slurm/{request.param}/squeue.json").read_text()
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _read(reply: object, known: KnownJobs | None = None) -> tuple[QueuedJob, ...] | str:
+    try:
+        return parse_queue(reply, known=known)
+    except SchedulerError as error:
+        return str(error)
+
+
+def test_a_job_of_which_nothing_is_new_is_the_same_object(reply: dict[str, Any]) -> None:
+    known = KnownJobs()
+    before = parse_queue(reply, known=known)
+    after = parse_queue(json.loads(json.dumps(reply)), known=known)
+    assert len(before) > 5
+    assert after == before == parse_queue(reply)
+    assert all(one is other for one, other in zip(before, after, strict=True))
+
+
+def test_whatever_is_told_of_a_job_it_is_read_as_if_it_were_new(reply: dict[str, Any]) -> None:
+    """Each field of each job takes the value that it has of another job."""
+    jobs, tried = reply["jobs"], 0
+    for place, job in enumerate(jobs):
+        others = [other for other in jobs if other["job_state"] != job["job_state"]][:2]
+        for name in job:
+            for other in others:
+                if other.get(name, job[name]) == job[name]:
+                    continue
+                tried += 1
+                changed = [*jobs[:place], {**job, name: other[name]}, *jobs[place + 1 :]]
+                known = KnownJobs()
+                _read(reply, known)
+                assert _read({"jobs": changed}, known) == _read({"jobs": changed}), name
+    assert tried > 50
+
+
+def test_a_job_that_is_gone_is_not_kept(reply: dict[str, Any]) -> None:
+    known = KnownJobs()
+    before = parse_queue(reply, known=known)
+    assert parse_queue({"jobs": []}, known=known) == ()
+    again = parse_queue(reply, known=known)
+    assert again == before
+    assert not any(one is other for one, other in zip(before, again, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "\\ud800", "n": [1, 2.5, null, true, 184467440737095516160]}', "[]", "NaN"]
+)
+def test_json_is_decoded_as_the_standard_library_does(text: str) -> None:
+    assert repr(decoded(text)) == repr(json.loads(text))
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("text", ["", "CLUSTER: main\n{}", '{"jobs": ['])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        decoded(text)
+    assert gc.isenabled()
