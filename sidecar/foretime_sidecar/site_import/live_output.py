@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from foretime_sidecar.clients.slurm.json import configuration_values
+from foretime_sidecar.clients.slurm.control_texts import configuration_values
 from foretime_sidecar.site_import.site_output import COMMANDS, SiteOutput
 
 _LIMITS = "GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,GrpTRESRunMins,MaxTRES,MaxTRESPerNode"

@@ -22,7 +22,7 @@ from foretime_sim.sites.slurm.site_tables import (
 )
 from foretime_sim.sites.slurm.tres_text import parse_weights
 
-from foretime_sidecar.clients.slurm.json import parse_parameters
+from foretime_sidecar.clients.slurm.control_texts import parse_parameters
 from foretime_sidecar.wording.durations import parse_duration
 
 _OTHER_WORDS = {"max_rpc_count": "max_rpc_cnt"}

@@ -12,7 +12,7 @@ from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.site_file import read_site
 from foretime_sim.sites.slurm.site import SlurmSite
 
-from foretime_sidecar.clients.slurm.json import configuration_digest, configuration_values
+from foretime_sidecar.clients.slurm.control_texts import configuration_digest, configuration_values
 from foretime_sidecar.site_import.live_output import ask_slurm
 from foretime_sidecar.site_import.pbs_live_output import ask_pbs
 from foretime_sidecar.site_import.pbs_site import import_pbs_site

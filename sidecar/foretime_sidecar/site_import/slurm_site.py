@@ -15,7 +15,7 @@ from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.sites.slurm.site_checks import check_site
 
 from foretime_sidecar.clients.cluster import Cluster, ClusterNode
-from foretime_sidecar.clients.slurm.json import configuration_values
+from foretime_sidecar.clients.slurm.control_texts import configuration_values
 from foretime_sidecar.clients.slurm.nodes import parse_cluster
 from foretime_sidecar.clients.slurm.release import slurm_release
 from foretime_sidecar.clients.slurm.site import expand_nodes

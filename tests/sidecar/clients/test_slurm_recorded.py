@@ -12,13 +12,13 @@ from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, QueueState
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sidecar.clients.slurm.json import (
+from foretime_sidecar.clients.slurm.control_texts import (
     parse_federation,
-    parse_finished,
     parse_load,
     parse_numbers,
     parse_processors,
 )
+from foretime_sidecar.clients.slurm.json import parse_finished
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import parse_settings, to_toml

@@ -14,7 +14,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
     SiteLimits,
 )
-from foretime_sidecar.clients.slurm.json import parse_configuration
+from foretime_sidecar.clients.slurm.control_texts import parse_configuration
 from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.learning.learner import Learner, effective_mode
 from foretime_sidecar.settings.settings import AccuracySection, HookSettings, Settings

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from foretime_sidecar.clients.pbs.json import parse_configuration as pbs_configuration
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sidecar.clients.slurm.json import parse_configuration as slurm_configuration
+from foretime_sidecar.clients.slurm.control_texts import parse_configuration as slurm_configuration
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecast_answer.coarsening import coarse_count, coarse_wait

@@ -24,18 +24,15 @@ from foretime_sidecar.clients.client import (
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.garbage import uncollected
 from foretime_sidecar.clients.request_time import RequestTime
-from foretime_sidecar.clients.slurm.json import (
-    ENDINGS,
-    KnownJobs,
+from foretime_sidecar.clients.slurm.control_texts import (
     parse_configuration,
     parse_federation,
-    parse_finished,
     parse_load,
     parse_numbers,
     parse_processors,
-    parse_queue,
     parse_reservations,
 )
+from foretime_sidecar.clients.slurm.json import ENDINGS, KnownJobs, parse_finished, parse_queue
 from foretime_sidecar.clients.slurm.nodes import parse_cluster
 from foretime_sidecar.clients.slurm.site import (
     ASSOCIATION_FIELDS,

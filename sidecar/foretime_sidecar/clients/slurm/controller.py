@@ -11,7 +11,7 @@ from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.client import JobChange, QueuedJob
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
-from foretime_sidecar.clients.slurm.json import configuration_values
+from foretime_sidecar.clients.slurm.control_texts import configuration_values
 
 _SETTLE_S = 10
 _PAUSE_S = 0.1

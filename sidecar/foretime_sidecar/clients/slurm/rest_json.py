@@ -10,7 +10,7 @@ from typing import Any
 from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.client import ControllerLoad, Reservation, SchedulerConfiguration
-from foretime_sidecar.clients.slurm.json import parse_parameters
+from foretime_sidecar.clients.slurm.control_texts import parse_parameters
 from foretime_sidecar.clients.slurm.numbers import number
 from foretime_sidecar.clients.slurm.site import expand_nodes
 
