@@ -36,7 +36,7 @@ $(VENV)/.installed: $(VENV)/.venv pyproject.toml simulator/studies/pyproject.tom
 	@touch $@
 
 demo: setup
-	$(BIN)/foretime replay $(if $(LOG),$(LOG),--generate lublin2003 --jobs 1000)
+	$(BIN)/foretime replay $(if $(LOG),$(LOG),--generate lublin2003 --jobs 2000)
 
 test: setup lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal \
