@@ -109,3 +109,16 @@ class InstalledForetime:
         return TableSettings(
             mode=mode, minimum_adjustment=0.0, minimum_scheduled_time_s=1, rounding_s=1
         )
+
+
+def daemon_on(server: PbsServer, log: Path, user: str = "foretime") -> subprocess.Popen[bytes]:
+    """Run ``foretime serve`` on a server as a user; what it says is added to the log."""
+    program = str(Path(sys.executable).with_name("foretime"))
+    with log.open("ab") as said:
+        return subprocess.Popen(
+            server.namespaces.command([program, "serve"], user),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env=server.namespaces.environment,
+        )

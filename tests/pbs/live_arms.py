@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.pbs.start_rank import FORMULA_DIRECTIVE, RESOURCE_DIRECTIVE
 from foretime_sidecar.store.store import Store
 
-from tests.pbs.installed_foretime import InstalledForetime
+from tests.pbs.installed_foretime import InstalledForetime, daemon_on
 from tests.pbs.pbs_server import PbsServer
 from tests.slurm.runs.job_generator import JobRecipe, jobs_of
 from tests.slurm.runs.run_job import RunJob
@@ -160,16 +159,7 @@ class ArmRun:
         store = Store(str(foretime.folder / "store"))
         store.add_finished(records, Cursor(int(time.time()) - 60), "pbs")
         store.close()
-        program = str(Path(sys.executable).with_name("foretime"))
-        log = stack.enter_context(self._log.open("wb"))
-        daemon = subprocess.Popen(
-            server.namespaces.command([program, "serve"], "root"),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=server.namespaces.environment,
-        )
-        stack.callback(daemon.terminate)
+        stack.callback(daemon_on(server, self._log, "root").terminate)
         server.wait_for(foretime.table.exists, "the daemon's table", 1200)
 
     def _submit(self, server: PbsServer, job: RunJob) -> None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from foretime_sidecar.table.table import read_table
 
-from tests.pbs.installed_foretime import InstalledForetime
+from tests.pbs.installed_foretime import InstalledForetime, daemon_on
 from tests.pbs.pbs_folder import FORETIME_UID, HOST
 from tests.pbs.pbs_server import PbsServer
 
@@ -96,16 +95,7 @@ def daemon(foretime: InstalledForetime) -> Iterator[subprocess.Popen[bytes]]:
     foretime.table.unlink()
     for command in documented_rights():
         server.checked(command)
-    program = str(Path(sys.executable).with_name("foretime"))
-    log = (server.folder / "home/foretime/log").open("wb")
-    with log:
-        daemon = subprocess.Popen(
-            server.namespaces.command([program, "serve"], "foretime"),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=server.namespaces.environment,
-        )
+    daemon = daemon_on(server, server.folder / "home/foretime/log")
     yield daemon
     server.run(["pkill", "--exact", "foretime"])
     daemon.wait(60)

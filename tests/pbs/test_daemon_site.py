@@ -7,15 +7,12 @@ give, and no more.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.pbs.installed_foretime import InstalledForetime
+from tests.pbs.installed_foretime import InstalledForetime, daemon_on
 from tests.pbs.pbs_server import PbsServer
 from tests.pbs.site_runs import bring_up
 from tests.pbs.test_daemon import documented_rights
@@ -52,17 +49,7 @@ def foretime(server: PbsServer) -> Iterator[InstalledForetime]:
     installed.settings_file.write_text(installed.settings_file.read_text() + _SETTINGS)
     for command in documented_rights():
         server.checked(command)
-    log = (server.folder / "home/foretime/log").open("wb")
-    with log:
-        daemon = subprocess.Popen(
-            server.namespaces.command(
-                [str(Path(sys.executable).with_name("foretime")), "serve"], "foretime"
-            ),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=server.namespaces.environment,
-        )
+    daemon = daemon_on(server, server.folder / "home/foretime/log")
     yield installed
     server.run(["pkill", "--exact", "foretime"])
     daemon.wait(60)

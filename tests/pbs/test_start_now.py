@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
 from foretime_sidecar.store.store import Store
 
-from tests.pbs.installed_foretime import InstalledForetime
+from tests.pbs.installed_foretime import InstalledForetime, daemon_on
 from tests.pbs.pbs_folder import FORETIME_UID, HOST
 from tests.pbs.pbs_server import WAIT_S, PbsServer
 from tests.pbs.test_daemon import documented_rights
@@ -93,17 +92,7 @@ class Site:
 
     def serve(self) -> None:
         """Start the daemon, as its own user."""
-        program = str(Path(sys.executable).with_name("foretime"))
-        with self.log_file.open("ab") as log:
-            self._daemons.append(
-                subprocess.Popen(
-                    self.server.namespaces.command([program, "serve"], "foretime"),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=self.server.namespaces.environment,
-                )
-            )
+        self._daemons.append(daemon_on(self.server, self.log_file))
 
     def end(self, signal: str) -> int:
         """End the daemon, if there is one; SIGKILL is as a crash. Give its exit code."""

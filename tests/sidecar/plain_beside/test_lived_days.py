@@ -58,7 +58,8 @@ def ended(run: Generator[None, None, Lived]) -> Lived:
         try:
             next(run)
         except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+            become: Lived = done.value
+            return become
 
 
 def test_the_queue_of_a_model_is_carried_as_it_stands() -> None:
