@@ -98,7 +98,7 @@ class Scene:
 
 def read_scenes() -> list[Scene]:
     """Read all scenes."""
-    path = Path(__file__).parents[1] / "limit_scenes.toml"
+    path = Path(__file__).parents[1] / "model/limit_scenes.toml"
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["scene"]
     return [
         Scene(number, **{**table, "steps": tuple(table["steps"])})

@@ -1,6 +1,6 @@
 """Priorities of jobs as Slurm's queue has them: worked out at submission, and at every tick.
 
-Live 22.05.8 and 26.05.5 give every digit of it (``tests/slurm/test_priorities.py``).
+Live 22.05.8 and 26.05.5 give every digit of it (``tests/slurm/model/test_priorities.py``).
 
 Not here: several QOS of a job (24.05 and newer), a site-factor plug-in, priorities that operators
 set, PriorityUsageResetPeriod in local time (days begin in UTC), settings changed on the way.

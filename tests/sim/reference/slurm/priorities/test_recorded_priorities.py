@@ -1,7 +1,7 @@
 """The model gives every digit of sprio and sshare that live clusters printed.
 
-The records are of 22.05.8 and 26.05.5; `tests/slurm/test_priorities.py` makes and compares new ones
-(`Record.write`).
+The records are of 22.05.8 and 26.05.5; `tests/slurm/model/test_priorities.py` makes and
+compares new ones (`Record.write`).
 """
 
 from __future__ import annotations

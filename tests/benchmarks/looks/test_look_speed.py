@@ -25,7 +25,7 @@ from foretime_sidecar.store.store import Store
 NODES, CPUS, WAITING, RUNNING = 5_000, 32, 10_000, 1_000
 NOW = 1_800_000_000
 GOAL_S = 2.0
-ASSETS = Path(__file__).parents[1] / "assets/slurm/26.05"
+ASSETS = Path(__file__).parents[2] / "assets/slurm/26.05"
 COMMANDS = {
     "squeue": 'cat "$here/squeue.json"',
     "sprio": 'cat "$here/sprio.txt"',
