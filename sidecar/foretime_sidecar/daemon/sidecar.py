@@ -38,7 +38,7 @@ from foretime_sidecar.learning.learner import Learner, effective_mode
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.plain_beside.beside import PlainBeside
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
-from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.safety.hook_supervision import Oversight
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.schedulers.choice import strategy_of

@@ -34,8 +34,9 @@ from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
 from foretime_sidecar.forecasts.slurm_moment import check_qos
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, running_jobs
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.queue.queue_events import Event, PastEvents, QueueEvents
-from foretime_sidecar.queue.queue_snapshot import LeftOut, as_submitted
+from foretime_sidecar.queue.queue_snapshot import LeftOut
 from foretime_sidecar.settings.settings import ForecastSettings, Settings
 from foretime_sidecar.site_import.kept_site import schedules_as
 from foretime_sidecar.store.model_states import ModelStates

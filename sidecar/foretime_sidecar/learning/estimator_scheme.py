@@ -19,8 +19,8 @@ from foretime_sidecar.learning.event_feed import EventFeed
 from foretime_sidecar.learning.guarded_estimator import HeldEstimator
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.queue.queue_events import PastEvents
-from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.model_states import NAMED, ModelStates
 from foretime_sidecar.store.store import Store

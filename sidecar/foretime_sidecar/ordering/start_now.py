@@ -31,7 +31,7 @@ from foretime_sidecar.ordering.raising import SeenFactors, raised_name
 from foretime_sidecar.ordering.start_plan import StartPlan, holds_reservation
 from foretime_sidecar.ordering.start_way import SlurmStarts, StartWay
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.queue.start_on_requests import start_on_requests
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import HookSettings

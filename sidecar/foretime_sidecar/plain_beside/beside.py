@@ -30,8 +30,8 @@ from foretime_sidecar.plain_beside.lived_days import lived
 from foretime_sidecar.plain_beside.model_starts import ModelStarts
 from foretime_sidecar.plain_beside.worse_days import why_worse
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.queue.queue_events import PastEvents
-from foretime_sidecar.queue.queue_snapshot import as_submitted
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.site_import.kept_site import KeptSite
 from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents

@@ -12,8 +12,8 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.queue.forecast_question import Look
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.queue.queue_events import Key
-from foretime_sidecar.queue.queue_snapshot import as_submitted
 
 _GONE_AFTER_S = 2 * DAY_S
 """A job that is in no look for so long has ended though the accounting does not tell."""

@@ -13,7 +13,7 @@ from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.store.store import Store
 
 END, SUBMISSION, START, _END_AT_ONCE = range(4)

@@ -31,9 +31,6 @@ from foretime_sidecar.queue.prepared_jobs import (
     PreparedJobs,
     at_limit,
 )
-from foretime_sidecar.queue.prepared_jobs import (
-    as_submitted as as_submitted,
-)
 
 FLAT_POOL = "which nodes a job may have, reservations and limits are not looked at"
 LIMITS_UNKNOWN = "limits of users, accounts and QOS are not known: jobs at one are left out"

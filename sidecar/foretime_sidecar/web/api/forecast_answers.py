@@ -19,7 +19,7 @@ from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJob
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.job_question import JobQuestion
 from foretime_sidecar.forecasts.wait_reasons import BEGINS_LATER, queue_text, wait_reason
-from foretime_sidecar.queue.queue_snapshot import as_submitted
+from foretime_sidecar.queue.prepared_jobs import as_submitted
 
 
 @dataclass(frozen=True, slots=True)
