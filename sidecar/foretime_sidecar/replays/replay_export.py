@@ -82,6 +82,10 @@ def to_json(result: ReplayResult) -> dict[str, JsonValue]:
         "classes": [
             {column: _plain(value) for column, value in row.items()} for row in class_rows(result)
         ],
+        "users": [
+            {"user": str(user), "jobs": jobs, "baseline": before, "adjusted": after}
+            for user, jobs, before, after in comparison.by_user().itertuples()
+        ],
         "shortening": dict(asdict(result.shortening)),
         "ordering": None if result.ordering is None else dataclasses.asdict(result.ordering),
         "hook": None

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from foretime_sidecar.replays.never_ran_report import never_ran_lines
 from foretime_sidecar.replays.promise_report import broken_promises, promises_table
+from foretime_sidecar.replays.worse_off_report import worse_off_lines
 from foretime_sidecar.settings.queue_order_settings import START_NOW
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
@@ -244,6 +245,7 @@ def findings(result: ReplayResult) -> RenderableType:
             list(zip(("Without Foretime", "With Foretime"), result.never_ran, strict=True))
         ),
         _who_lost_line(result.comparison),
+        *worse_off_lines(result.comparison),
         _interval_line(result.comparison),
         *_hook_lines(result),
         _speed_line(result),

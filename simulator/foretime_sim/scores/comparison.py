@@ -28,6 +28,7 @@ from foretime_sim.scores.metrics import (
 )
 from foretime_sim.scores.repeats import Repeats
 from foretime_sim.scores.shortening import Shortening
+from foretime_sim.scores.user_waits import waits_by_user
 from foretime_sim.scores.wait_curve import wait_curve
 from foretime_sim.workloads.workload import Workload
 
@@ -78,6 +79,8 @@ class RepeatScores:
         How far t_sched lay below t_req, scored jobs only.
     baseline_classes, adjusted_classes
         What `scores_by_class` says of the two runs.
+    user_waits
+        What `waits_by_user` says of the scored jobs.
     baseline_wait_curve, adjusted_wait_curve
         Shape of `WAIT_CURVE_SHARES`: waits, seconds, that these shares of the jobs do not exceed.
     resampled_gains
@@ -92,6 +95,7 @@ class RepeatScores:
     shortening: Shortening
     baseline_classes: pd.DataFrame
     adjusted_classes: pd.DataFrame
+    user_waits: pd.DataFrame
     baseline_wait_curve: Float64Array
     adjusted_wait_curve: Float64Array
     resampled_gains: dict[str, Float64Array]
@@ -163,6 +167,11 @@ class Comparison:
         table["gain"] = sign * (base - table["adjusted"]) / base
         return table
 
+    def by_user(self) -> pd.DataFrame:
+        """Compare the mean waits of users: means over the repeats of `waits_by_user`."""
+        found = pd.concat([repeat.user_waits for repeat in self.repeats])
+        return found.groupby(level=0, sort=False).mean()
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -206,8 +215,8 @@ def score_pair(
     new_starved = starved(new["wait"], requested, settings)
     added = new["wait"] - old["wait"]
     resampled = {}
+    jobs = workload.take(scored)
     if weeks is not None:
-        jobs = workload.take(scored)
         resampled = gains(
             resampled_figures(weeks, jobs, old, settings),
             resampled_figures(weeks, jobs, new, settings),
@@ -226,6 +235,7 @@ def score_pair(
         ),
         baseline_classes=scores_by_class(workload, pair.baseline, classes, settings, span),
         adjusted_classes=scores_by_class(workload, pair.adjusted, classes, settings, span),
+        user_waits=waits_by_user(jobs, old["wait"], new["wait"]),
         baseline_wait_curve=wait_curve(old["wait"]),
         adjusted_wait_curve=wait_curve(new["wait"]),
         resampled_gains=resampled,
