@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,7 +137,8 @@ def test_restarts_lose_and_double_nothing(busy: SlurmCluster, tmp_path: Path) ->
 
     def poll() -> set[tuple[str, int, str]]:
         store = Store(tmp_path / "store")
-        Sidecar(settings, client, store).poll(now + 3600)
+        # However long it takes to read what was missed.
+        Sidecar(settings, client, store, estimating_s=math.inf).poll(now + 3600)
         stored = {
             (job.request.job_id, job.request.submit_time, job.ending.value)
             for job in store.finished_jobs()
