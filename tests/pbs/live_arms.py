@@ -10,6 +10,7 @@ knows before are 500 other jobs of the same users.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import time
@@ -217,10 +218,12 @@ def main(words: list[str]) -> None:
     folder, seed, arm = Path(words[0]), int(words[1]), words[2]
     count, begin = int((*words, "200")[3]), int(words[4]) if len(words) > 4 else 0
     folder.mkdir(parents=True, exist_ok=True)
-    number = len(list(folder.glob(f"{seed}-{arm}-*.json"))) + 1
-    path = folder / f"{seed}-{arm}-{number}.json"
     jobs, history = jobs_of(recipe_of(count), CPUS, seed), history_of(count, seed)
-    outcome = ArmRun(arm, jobs, history, path.with_suffix(".log"), begin).run()
+    log = folder / f"{seed}-{arm}-of-{os.getpid()}.log"
+    outcome = ArmRun(arm, jobs, history, log, begin).run()
+    # Another run of this arm may have been made beside this one.
+    number = len(list(folder.glob(f"{seed}-{arm}-[0-9]*.json"))) + 1
+    path = folder / f"{seed}-{arm}-{number}.json"
     path.write_text(json.dumps(outcome), encoding="utf-8")
     waits = [row[5] - row[4] for row in outcome["jobs"]]
     print(path.name, f"mean wait {sum(waits) / len(waits):.1f} s, longest {max(waits)} s")

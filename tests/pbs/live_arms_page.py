@@ -29,9 +29,9 @@ Each row is one run of the same jobs on a live OpenPBS 23.06.06 of {CPUS} CPUs, 
 Requests are 1 to 10 times the runtimes, whose median is 75 s, and jobs come {LOAD} times as fast as
 the machine can run them. The daemon looks every {LOOK_S} s. Every arm knows {HISTORY} other jobs of
 the same users. CESNET's rule has {MARGIN_S} s of margin in the place of a quarter of an hour, as
-jobs here are of minutes. On 2026-11-26 the machine had ten times more other work than its two
-processors can do: all looks and starts come late, those of `plain`, too. One run a row is no proof
-of a few percent.
+jobs here are of minutes. Where strict_ordering is off, `start-now` does nothing, and says so. On
+2026-11-26 all ran at once, on two processors with a load of 10 to 40: looks and starts come late,
+those of `plain`, too.
 
     python -m tests.pbs.live_arms FOLDER SEED ARM [JOBS [BEGIN]]
     python -m tests.pbs.live_arms_page FOLDER
