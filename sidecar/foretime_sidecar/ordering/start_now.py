@@ -25,10 +25,10 @@ from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors
 from foretime_sidecar.ordering.places_gained import places_gained
-from foretime_sidecar.ordering.protected_jobs import LateJobs, Protected
+from foretime_sidecar.ordering.protected_jobs import LateJobs, is_protected
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors, raised_name
-from foretime_sidecar.ordering.start_plan import StartPlan, holds_reservation
+from foretime_sidecar.ordering.start_plan import StartPlan
 from foretime_sidecar.ordering.start_way import SlurmStarts, StartWay
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.prepared_jobs import as_submitted
@@ -182,15 +182,14 @@ class StartNow:
             return self._expected(job, now, expected) if may else None
 
         after_s = self._order.protect_after_s
-        late = Protected.of(self._late_jobs, waiting.values(), now)
 
         def planned() -> tuple[StartPlan, dict[str, int]]:
             return self._way.plan(
                 look,
                 expected_of,
                 seen,
-                lambda name: 1.0 if late.is_in(name) else self._late(name, now),
-                lambda job: job in late or holds_reservation(job, after_s, now),
+                lambda name: self._late(name, now),
+                lambda job: is_protected(self._late_jobs, after_s, job, now),
             )
 
         plan, wanted = planned()

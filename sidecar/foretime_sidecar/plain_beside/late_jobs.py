@@ -35,10 +35,13 @@ class LateJobs:
         """Give when a waiting job would have started without us; ``None`` if that is not known."""
         return self._plain_start.get((job.task_ids[0], job.request.submit_time))
 
-    def late_s(self, job: QueuedJob, now: int) -> int:
-        """Give by how many seconds a job is later than it may be; 0 if it is not."""
+    def late_s(self, job: QueuedJob, now: int) -> int | None:
+        """Give by how many seconds a job is later than it may be; 0 if it is not.
+
+        ``None`` if its start without us is not known, or jobs may be as late as they like.
+        """
         start = self.plain_start(job) if self._most_late_s else None
-        return 0 if start is None else max(now - start - self._most_late_s, 0)
+        return None if start is None else max(now - start - self._most_late_s, 0)
 
     def count(self, now: int) -> int:
         """Count the jobs that are later than they may be."""

@@ -28,7 +28,8 @@ class BesideSettings(Section):
         ge=0,
         description=(
             "start-now: a job that waits so much longer than it would have without Foretime is "
-            "protected: nobody is raised who would delay it; 0: no such bound."
+            "protected: nobody is raised who would delay it. One whose start without Foretime is "
+            "known is then not protected by queue_order.protect_after_s; 0: all are."
         ),
     )
     opens_breaker: bool = Field(

@@ -1,10 +1,12 @@
-"""Jobs that wait too long over their start without Foretime: they hold reservations."""
+"""Jobs that are too late hold reservations: by their start without Foretime, or by their waits."""
 
 from __future__ import annotations
 
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
-from foretime_sidecar.ordering.protected_jobs import Protected
+from foretime_sidecar.ordering.protected_jobs import is_protected
+
+AFTER_S, NOW = 500, 1000
 
 
 class Late:
@@ -13,30 +15,27 @@ class Late:
     def __init__(self, **late_s: int) -> None:
         self._late_s = late_s
 
-    def late_s(self, job: QueuedJob, now: int) -> int:
-        return self._late_s.get(job.request.job_id, 0) if now == 1000 else 0
+    def late_s(self, job: QueuedJob, now: int) -> int | None:
+        return self._late_s.get(job.request.job_id)
 
 
-def job(name: str, queue: str | None) -> QueuedJob:
-    return QueuedJob(JobRequest(name, "ann", None, 1, 3600, 0, queue), QueueState.PENDING)
+def job(name: str, submit_time: int = 0, *, held: bool = False) -> QueuedJob:
+    request = JobRequest(name, "ann", None, 1, 3600, submit_time, "long")
+    return QueuedJob(request, QueueState.PENDING, eligible_time=submit_time, held=held)
 
 
-def test_who_is_late_holds_a_reservation() -> None:
-    jobs = [job(name, "long") for name in ("a", "b", "c")]
-    protected = Protected.of(Late(a=60, b=900), jobs, 1000)
-    assert [each in protected for each in jobs] == [True, True, False]
+def test_who_is_late_over_the_plain_start_is_protected_and_nobody_else_whose_is_known() -> None:
+    late = Late(late=1, early=0)
+    assert is_protected(late, AFTER_S, job("late", submit_time=NOW), NOW)
+    assert not is_protected(late, AFTER_S, job("early"), NOW), "it would have waited so long anyway"
 
 
-def test_nobody_goes_by_expectation_where_one_of_them_waits() -> None:
-    protected = Protected.of(Late(a=60), [job("a", "long,short"), job("b", "debug")], 1000)
-    waits = [protected.is_in(name) for name in ("long", "short", "debug")]
-    assert waits == [True, True, False]
-    anywhere = Protected.of(Late(a=60), [job("a", None)], 1000)
-    assert anywhere.is_in("debug"), "it names no partition"
+def test_whose_plain_start_is_not_known_is_protected_once_it_has_waited_for_long() -> None:
+    for late in (None, Late(other=900)):
+        assert is_protected(late, AFTER_S, job("a", submit_time=NOW - AFTER_S), NOW)
+        assert not is_protected(late, AFTER_S, job("a", submit_time=NOW - AFTER_S + 1), NOW)
+        assert not is_protected(late, 0, job("a"), NOW)
 
 
-def test_without_anybody_late_all_is_as_before() -> None:
-    jobs = [job("a", "long")]
-    for protected in (Protected.of(None, jobs, 1000), Protected.of(Late(a=60), jobs, 999)):
-        assert jobs[0] not in protected
-        assert not protected.is_in("long")
+def test_a_held_job_holds_no_reservation() -> None:
+    assert not is_protected(Late(late=1), AFTER_S, job("late", held=True), NOW)
