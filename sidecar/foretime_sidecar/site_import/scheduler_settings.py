@@ -98,7 +98,7 @@ class Settings:
 
 def whole(text: str) -> int:
     """Read ``20 sec`` or ``20``."""
-    found = re.fullmatch(r"(\d+)(?: [a-z]+)?", text.strip(), re.ASCII)
+    found = re.fullmatch(r"(\d{1,18})(?: [a-z]+)?", text.strip(), re.ASCII)
     if found is None:
         raise ValueError("is no whole number")
     return int(found[1])
@@ -214,7 +214,7 @@ def priority_of(settings: Settings) -> SlurmPriority:
         max_age_s=settings.read("PriorityMaxAge", seconds, 604_800),
         decay_half_life_s=settings.read("PriorityDecayHalfLife", seconds, 604_800),
         usage_reset_period=period,
-        calc_period_s=settings.read("PriorityCalcPeriod", seconds, 300),
+        calc_period_s=settings.read("PriorityCalcPeriod", _period, 300),
         dampening_factor=max(settings.read("FairShareDampeningFactor", whole, 1), 1),
         favor_small=settings.read("PriorityFavorSmall", _yes, False),
         flags=flags & set(PRIORITY_FLAGS),
@@ -249,6 +249,12 @@ def site_settings(settings: Settings) -> dict[str, Any]:
         "preempt_exempt_time_s": settings.read("PreemptExemptTime", _exempt_time, 0),
         "preempt_parameters": _preempt_parameters(settings),
     }
+
+
+def _period(text: str) -> int:
+    if not (found := seconds(text)):
+        raise ValueError("is no time above 0")
+    return found
 
 
 _ENFORCED_OTHERWISE = ("all", "wckeys", "nojobs", "nosteps")

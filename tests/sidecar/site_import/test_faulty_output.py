@@ -192,6 +192,18 @@ FAULTS = {
         replaced("config.txt", "EnforcePartLimits       = ", "EnforcePartLimits = SOME"),
         r"config\.txt: EnforcePartLimits = SOME.*: is none of YES, NO, ANY, ALL",
     ),
+    "a period of 0": (
+        lambda folder: replaced(
+            "config.txt",
+            next(
+                line
+                for line in (folder / "config.txt").read_text().splitlines()
+                if line.startswith("PriorityCalcPeriod")
+            ),
+            "PriorityCalcPeriod = 00:00:00",
+        )(folder),
+        r"config\.txt: PriorityCalcPeriod = 00:00:00: is no time above 0",
+    ),
     "small jobs": (
         replaced("config.txt", "PriorityFavorSmall      = ", "PriorityFavorSmall = un"),
         r"config\.txt: PriorityFavorSmall = un.*: is neither yes nor no",

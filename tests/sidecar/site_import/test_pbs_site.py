@@ -358,6 +358,10 @@ FAULTS = {
         written("sched_config", "by_queue: true sometimes\n"),
         r"sched_config: line 1: 'sometimes' is none of PRIME, NON_PRIME and ALL",
     ),
+    "a decay all the time": (
+        written("sched_config", "fairshare_decay_time: 00:00:00\n"),
+        r"sched_config: line 1: fairshare_decay_time: '00:00:00' is no time above 0",
+    ),
     "more than an option": (
         written("sched_config", "by_queue: true ALL and more\n"),
         r"sched_config: line 1: .* is no option with a value",

@@ -159,6 +159,10 @@ FAULTS = {
         "[priority]\nPriorityWeightAge = 4294967296",
         "PriorityWeightAge is 4294967296: give 0 to 4,294,967,295",
     ),
+    "no period": (
+        '[priority]\nPriorityCalcPeriod = "0:00"',
+        "[priority]: PriorityCalcPeriod is '0:00': give a time above 0",
+    ),
     "a flag of a QOS": ('[qos.a]\nFlags = ["Moon"]', "[qos.a]: Flags is ['Moon']: Moon is unknown"),
     "DefaultTime": (
         'MaxTime = "1:00:00"\nDefaultTime = "2:00:00"',

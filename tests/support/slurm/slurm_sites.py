@@ -40,6 +40,7 @@ _VALUES: dict[object, st.SearchStrategy[Any]] = {
     site_tables.WEIGHT: st.integers(0, 2**32 - 1),
     site_tables.TRES: TRES,
     CLOCK: TIMES,
+    site_tables.PERIOD: TIMES.filter(bool),
     site_tables.WEIGHTS: WEIGHTS,
     site_tables.AMOUNTS: WEIGHTS,
     site_tables.MINUTES: MINUTES,

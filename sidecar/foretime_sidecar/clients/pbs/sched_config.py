@@ -29,6 +29,13 @@ def _names(word: str, _where: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in word.split(",") if name.strip())
 
 
+def _period(word: str, where: str) -> int:
+    seconds = parse_amount(word, where)
+    if seconds < 1:
+        raise InputError(f"{where}: {word!r} is no time above 0")
+    return seconds
+
+
 def _part(word: str, where: str) -> float:
     try:
         number = float(word)
@@ -53,7 +60,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "preemptive_sched": ("preemptive_sched", _yes),
     "fairshare_enforce_no_shares": ("fairshare_enforce_no_shares", _yes),
     "prime_spill": ("prime_spill_s", parse_amount),
-    "fairshare_decay_time": ("fairshare_decay_time_s", parse_amount),
+    "fairshare_decay_time": ("fairshare_decay_time_s", _period),
     "unknown_shares": ("unknown_shares", parse_amount),
     "fairshare_decay_factor": ("fairshare_decay_factor", _part),
     "fairshare_usage_res": ("fairshare_usage_res", _text),

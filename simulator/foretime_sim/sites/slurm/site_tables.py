@@ -150,6 +150,14 @@ def _enforced(value: object) -> frozenset[str]:
     return words | {"associations"} if words else words
 
 
+def _period(value: object) -> int:
+    seconds: int = CLOCK.read(value)
+    if seconds < 1:
+        raise ValueError("give a time above 0")
+    return seconds
+
+
+PERIOD = Kind(_period, CLOCK.write)
 ENFORCED_WORDS = Kind(_enforced, SET_OF_NAMES.write)
 TRES = Kind(_tres, lambda counts: quoted(format_tres(counts)))
 WEIGHTS = Kind(_weights, lambda weights: quoted(format_weights(weights)))
@@ -190,7 +198,7 @@ PRIORITY_KEYS = {
     "PriorityMaxAge": Key("max_age_s", CLOCK, "time"),
     "PriorityDecayHalfLife": Key("decay_half_life_s", CLOCK, "time; 0: no decay"),
     "PriorityUsageResetPeriod": Key("usage_reset_period", one_of(*RESET_PERIODS), "period"),
-    "PriorityCalcPeriod": Key("calc_period_s", CLOCK, "time"),
+    "PriorityCalcPeriod": Key("calc_period_s", PERIOD, "time above 0"),
     "FairShareDampeningFactor": Key("dampening_factor", whole_number(1), "of classic fair share"),
     "PriorityFavorSmall": Key("favor_small", YES_OR_NO, "small jobs first"),
     "PriorityFlags": Key("flags", _some_of(*PRIORITY_FLAGS), "flags"),
