@@ -16,7 +16,12 @@ from foretime_sim.sites.slurm.limits import Association
 from foretime_sim.sites.slurm.site_checks import ROOT
 
 from foretime_sidecar.site_import.columns import header_of, rows_of
-from foretime_sidecar.site_import.quality_of_service import limits_of, names_of, note_limits
+from foretime_sidecar.site_import.quality_of_service import (
+    count_of,
+    limits_of,
+    names_of,
+    note_limits,
+)
 from foretime_sidecar.site_import.scheduler_settings import Settings
 from foretime_sidecar.site_import.site_output import SiteOutput
 
@@ -51,7 +56,6 @@ def associations_of(output: SiteOutput, settings: Settings) -> tuple[Association
     users: list[Association] = []
     for row in rows:
         account, user, slurm_partition = row.who
-        shares = row.values.get("share", "1")
         names = names_of(row.values.get("qos", ""))
         default_qos = row.values.get("defqos", "") or None
         if default_qos is not None and default_qos not in names:
@@ -63,13 +67,15 @@ def associations_of(output: SiteOutput, settings: Settings) -> tuple[Association
                 slurm_partition=slurm_partition or None,
                 parent=None if user or account == ROOT else parents[account],
                 # 2147483647 stands for parent (SLURMDB_FS_USE_PARENT).
-                shares=None if shares in ("parent", "2147483647") else int(shares or 1),
+                shares=None
+                if row.values.get("share") in ("parent", "2147483647")
+                else count_of(row.values, "share", 1),
                 raw_usage=usage.get(row.who, 0.0),
                 limits=limits_of(row.values, qos=False),
                 qos=names,
                 default_qos=default_qos,
                 default=bool(user) and defaults.get(user) == account,
-                priority=int(row.values.get("priority") or 0),
+                priority=count_of(row.values, "priority"),
             )
         except (ValueError, InputError) as error:
             raise output.fault("assoc", f"line {row.line}: {error}") from None
@@ -170,7 +176,7 @@ def _usage(output: SiteOutput, rows: list[Row], settings: Settings) -> dict[Who,
     for line, values in rows_of(output, "sshare"):
         account, user = values["account"].strip(), values["user"].strip()
         text = values["rawusage"].strip()
-        if not re.fullmatch(r"\d+(?:\.\d+)?(?:e\+?\d+)?", text):
+        if not re.fullmatch(r"\d+(?:\.\d+)?(?:e\+?\d{1,2})?", text, re.ASCII):
             raise output.fault("sshare", f"line {line}: RawUsage is {text!r}, which is no number")
         if (account, user) not in known:
             raise output.fault(
@@ -212,6 +218,11 @@ def _default_accounts(output: SiteOutput, rows: list[Row], settings: Settings) -
         for user, accounts in of_user.items()
         if told.get(user) in accounts or len(accounts) == 1
     }
+    for user, account in told.items():
+        if account and account not in of_user.get(user, {account}):
+            settings.note(
+                f"Default accounts: that of {user} is {account}, where {user} has no association."
+            )
     unknown = sorted(of_user.keys() - defaults.keys())
     if unknown:
         settings.note(

@@ -15,6 +15,11 @@ _COUNTED_OTHERWISE = {
     "CR_SOCKET": "sockets are not given out whole",
     "CR_SOCKET_MEMORY": "sockets are not given out whole",
 }
+_COUNTED = (
+    "", "NONE", "CR_CPU", "CR_CPU_MEMORY", "CR_CORE", "CR_CORE_MEMORY", "CR_MEMORY",
+    "OTHER_CONS_TRES", "OTHER_CONS_RES", "CR_CORE_DEFAULT_DIST_BLOCK", "MULTIPLE_SHARING_GRES_PJ",
+    "ENFORCE_BINDING_GRES", "ONE_TASK_PER_SHARING_GRES",
+)  # fmt: skip
 _NO_SETTING = ("", "none", "mcs/none", "0", "00:00:00")
 
 
@@ -31,11 +36,16 @@ def note_settings(settings: Settings) -> None:
         value = settings.text(name)
         if value.lower() not in _NO_SETTING:
             settings.note(sentence.format(value))
-    if settings.text("SelectType").endswith("linear"):
+    select = settings.text("SelectType", "select/cons_tres")
+    if select.endswith("linear"):
         settings.note("select/linear: every job gets whole nodes; their choice is cons_tres's.")
+    elif select not in ("select/cons_tres", "select/cons_res"):
+        settings.note(f"SelectType is {select}: taken as select/cons_tres.")
     for word in settings.text("SelectTypeParameters").upper().split(","):
         if word in _COUNTED_OTHERWISE:
             settings.note(f"SelectTypeParameters {word}: {_COUNTED_OTHERWISE[word]}.")
+        elif word not in _COUNTED:
+            settings.note(f"SelectTypeParameters {word} is not known.")
     mode = settings.text("PreemptMode").upper()
     if "GANG" in mode:
         settings.note("Gang scheduling (PreemptMode GANG): jobs do not take turns on nodes.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs.site import OWN_NAME, PbsHost
 
 from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount, parse_whole_number
@@ -15,6 +16,7 @@ from foretime_sidecar.site_import.site_output import PBS
 _GONE = "stale"
 """Of a vnode that its MoM no longer tells of."""
 _AWAY = ("down", "offline", "unknown", "initializing", "provisioning", "maintenance", "sleep")
+_COUNTED = ("ncpus", "mem", "vmem", "ngpus")
 _UNCOUNTED = (*OWN_NAME, "arch", "hpcbp_enable")
 DEFAULT_PARTITION = "pbs-default"
 """Of hosts and queues of the default scheduler, if they name any."""
@@ -36,10 +38,14 @@ def hosts_of(
     SchedulerError
         If it is not PBS's JSON.
     InputError
-        If a priority is no number.
+        If a vnode is none, or a priority or an amount is no number.
     """
     reply = read_json(text, PBS["hosts"], "nodes")
-    nodes = {name: node for name, node in reply["nodes"].items() if isinstance(node, dict)}
+    nodes = reply["nodes"]
+    for name, node in nodes.items():
+        for what, part in ((name, node), (f"{name}: resources_available", _resources(node))):
+            if not isinstance(part, dict):
+                raise InputError(f"{what} is {str(part)[:80]!r}: that is nothing of a vnode's")
     kept = {name: node for name, node in nodes.items() if _is_here(node)}
     hosts = tuple(_host(name, node) for name, node in kept.items())
     moment = reply.get("timestamp")
@@ -56,7 +62,7 @@ def _host(name: str, node: Mapping[str, Any]) -> PbsHost:
     labels: dict[str, str] = {}
     for resource, value in _resources(node).items():
         word = str(value)
-        if resource not in _UNCOUNTED and is_amount(word):
+        if resource in _COUNTED or (resource not in _UNCOUNTED and is_amount(word)):
             resources[resource] = parse_amount(word, f"{name}: {resource}")
         else:
             labels[resource] = word
@@ -65,9 +71,8 @@ def _host(name: str, node: Mapping[str, Any]) -> PbsHost:
     return PbsHost(name, resources, labels, priority, None if queue is None else str(queue))
 
 
-def _resources(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = node.get("resources_available", {})
-    return found if isinstance(found, dict) else {}
+def _resources(node: Any) -> Any:  # noqa: ANN401 - JSON's, before it is known what it is
+    return node.get("resources_available", {}) if isinstance(node, dict) else {}
 
 
 def _states(node: Mapping[str, Any]) -> str:
@@ -101,6 +106,9 @@ def _left_out(nodes: Mapping[str, Mapping[str, Any]], hosts: tuple[PbsHost, ...]
         lambda node: str(node.get("sharing", "default_shared")) != "default_shared",
         "Hosts with another sharing than default_shared give themselves as others do: {}.",
     )
+    without = [host.name for host in hosts if not host.resources.get("ncpus")]
+    if without:
+        yield f"Hosts without ncpus run no jobs: {compressed(without)}."
     names: dict[str, list[str]] = {}
     for host in hosts:
         names.setdefault(host.labels["host"], []).append(host.name)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from foretime_sidecar.clients.pbs.amounts import is_amount
+from foretime_sidecar.clients.pbs.dedicated_time import unread_lines
 from foretime_sidecar.clients.pbs.qmgr_text import QmgrObject
 from foretime_sidecar.clients.pbs.server import HOOK, parse_hooks
 from foretime_sidecar.clients.pbs.site_limits import SOFT
 from foretime_sidecar.site_import.pbs_hosts import DEFAULT_PARTITION
 from foretime_sidecar.site_import.pbs_output_kinds import says_nothing
 from foretime_sidecar.site_import.pbs_queues import RESOURCES, is_execution
+from foretime_sidecar.site_import.site_output import SiteOutput
 
 _ACCESS = ("acl_users", "acl_user", "acl_groups", "acl_group", "acl_hosts", "acl_host")
 _PREEMPT_PRIO = "express_queue, normal_jobs"
+_NOT_AS_INSTALLED = ("by_queue", "node_sort_key", "preemptive_sched", "resources")
+"""Options that pbs_sched takes otherwise where the file says nothing of them."""
 _DAYS = ("weekday", "saturday", "sunday", "monday", "tuesday", "wednesday", "thursday", "friday")
 
 
@@ -67,6 +72,22 @@ def of_fair_share(resource_group: str, usage: str) -> Iterator[str]:
         yield "Fair share: there is no resource_group, so all have the unknown shares."
     elif not usage:
         yield "Fair share: no output of pbsfs -p was given, so nobody has used anything."
+
+
+def of_files(output: SiteOutput) -> Iterator[str]:
+    """Name files that were not read, and what is amiss in the scheduler's."""
+    if output.unread:
+        yield f"Files that were not read: {', '.join(output.unread)}."
+    untold = [
+        option
+        for option in _NOT_AS_INSTALLED
+        if not re.search(rf"^\s*{option}\s*:", output.text("sched_config"), re.MULTILINE)
+    ]
+    if untold:
+        said = ", ".join(untold)
+        yield f"sched_config: it says nothing of {said}: PBS's own values count."
+    for number, line in unread_lines(output.text("dedicated_time")):
+        yield f"dedicated_time: line {number} is no time, and passed over: {line[:60]!r}."
 
 
 def of_hooks(text: str) -> Iterator[str]:

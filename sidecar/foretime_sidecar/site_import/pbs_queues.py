@@ -8,7 +8,12 @@ from typing import Any
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs.site import PbsQueue, PbsServer
 
-from foretime_sidecar.clients.pbs.amounts import is_amount, parse_amount, parse_whole_number
+from foretime_sidecar.clients.pbs.amounts import (
+    is_amount,
+    parse_amount,
+    parse_whole_number,
+    parse_yes,
+)
 from foretime_sidecar.clients.pbs.qmgr_text import QmgrObject
 from foretime_sidecar.clients.pbs.site_limits import parse_limits
 
@@ -48,7 +53,7 @@ def server_of(server: QmgrObject, sched: Mapping[str, str], default_queue: str) 
     return PbsServer(
         default_queue=default_queue,
         limits=parse_limits(found, "server"),
-        eligible_time_enable=found.get("eligible_time_enable", "False") == "True",
+        eligible_time_enable=parse_yes(found, "eligible_time_enable", "server"),
         **values,
     )
 
@@ -70,8 +75,8 @@ def queue_of(queue: QmgrObject) -> PbsQueue:
     return PbsQueue(
         queue.name,
         priority=parse_whole_number(found.get("Priority", "0"), f"{where}: Priority"),
-        enabled=found.get("enabled", "False") == "True",
-        started=found.get("started", "False") == "True",
+        enabled=parse_yes(found, "enabled", where),
+        started=parse_yes(found, "started", where),
         limits=parse_limits(found, where),
         backfill_depth=None if depth is None else parse_amount(depth, f"{where}: backfill_depth"),
         **_resources(found, where),
@@ -88,8 +93,11 @@ def _resources(attributes: Mapping[str, str], where: str) -> dict[str, dict[str,
 
 
 def is_execution(queue: QmgrObject) -> bool:
-    """Whether jobs run out of a queue; otherwise it passes them on."""
-    return queue.attributes.get("queue_type", "Execution").lower().startswith("e")
+    """Whether jobs run out of a queue, or it passes them on; InputError if it does neither."""
+    kind = queue.attributes.get("queue_type", "Execution")
+    if kind[:1].lower() not in ("e", "r"):
+        raise InputError(f"queue {queue.name}: queue_type is {kind!r}: neither Execution nor Route")
+    return kind[:1].lower() == "e"
 
 
 def where_unnamed_jobs_go(

@@ -41,6 +41,9 @@ def reservations_of(
             raise InputError(f"{name}: its times can't be read: {error}") from None
         has = vnodes_of(values.get("resv_nodes", ""), name)
         known = {host: amounts for host, amounts in has.items() if host in hosts}
+        if known and has.keys() - known:
+            gone = ", ".join(sorted(has.keys() - known))
+            yield f"Reservation {name}: its hosts {gone} are not here."
         if not known or end <= start:
             yield f"Reservation {name} is left out: it has no hosts that are here."
             continue

@@ -22,6 +22,7 @@ from foretime_sidecar.site_import.pbs_hosts import hosts_of
 from foretime_sidecar.site_import.pbs_not_modelled import (
     is_of_another,
     of_fair_share,
+    of_files,
     of_holidays,
     of_hooks,
     of_objects,
@@ -74,7 +75,7 @@ def import_pbs_site(
     names = frozenset(host.name for host in hosts)
     found = read("rstat", lambda text: list(reservations_of(text, zone_of_commands, names)))
     spans = parse_dedicated_times(output.text("dedicated_time"), zone)
-    usage = parse_usage(output.text("usage"))
+    usage = read("usage", parse_usage)
     usage_at, decayed_at = parse_usage_times(output.text("usage"))
     values: dict[str, Any] = {
         "queues": read(
@@ -104,6 +105,7 @@ def import_pbs_site(
             ),
             *of_hooks(output.text("hooks")),
             *of_holidays(output.text("holidays")),
+            *of_files(output),
         ),
     }
     try:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.slurm.limits import Limits, Qos
+from foretime_sim.sites.slurm.site_tables import QOS_FLAGS
 from foretime_sim.sites.slurm.tres_text import parse_tres
 
-from foretime_sidecar.clients.slurm.site import parse_max_time
 from foretime_sidecar.site_import.columns import header_of, nothing, rows_of
-from foretime_sidecar.site_import.scheduler_settings import Settings, preempt_words, seconds
+from foretime_sidecar.site_import.scheduler_settings import (
+    Settings,
+    preempt_words,
+    seconds,
+    whole,
+)
 from foretime_sidecar.site_import.site_output import SiteOutput
 
 _TIMES = {"grpwall": "grp_wall_s", "maxwall": "max_wall_s"}
@@ -61,11 +68,23 @@ def limits_of(row: Mapping[str, str], *, qos: bool) -> Limits:
         counts["maxsubmit"] = "max_submit_jobs"
     tres = {**_GROUP_TRES, **(_QOS_TRES if qos else {})}
     values: dict[str, Any] = {}
-    for columns, read in ((counts, int), (tres, parse_tres), (_TIMES, seconds)):
+    for columns, read in ((counts, whole), (tres, parse_tres), (_TIMES, seconds)):
         for column, attribute in columns.items():
             if not nothing(text := row.get(column, "")):
-                values[attribute] = read(text)
+                try:
+                    values[attribute] = read(text)
+                except (ValueError, InputError) as error:
+                    raise ValueError(f"{column} is {text[:80]!r}: {error}") from None
     return Limits(**values)
+
+
+def count_of(row: Mapping[str, str], column: str, default: int = 0) -> int:
+    """Read a whole number of 0 or more; ValueError names the column."""
+    text = row.get(column, "")
+    try:
+        return whole(text) if text else default
+    except ValueError as error:
+        raise ValueError(f"{column} is {text[:80]!r}: {error}") from None
 
 
 def note_limits(row: Mapping[str, str], who: str, settings: Settings) -> None:
@@ -98,6 +117,9 @@ def qos_of(output: SiteOutput, settings: Settings) -> dict[str, Qos]:
         except (ValueError, InputError) as error:
             raise output.fault("qos", f"line {number}: QOS {name}: {error}") from None
         note_limits(row, f"QOS {name}", settings)
+        if odd := sorted(found[name].flags - set(QOS_FLAGS)):
+            settings.note(f"QOS {name}: flags that are not known: {', '.join(odd)}.")
+            found[name] = replace(found[name], flags=found[name].flags & set(QOS_FLAGS))
         if "relative" in row.get("flags", "").lower():
             settings.note(f"QOS {name}: Relative: its limits count TRES, not shares of the site.")
         if odd := [flag for flag in _FLAGS_NOT_MODELLED if flag in found[name].flags]:
@@ -113,20 +135,27 @@ def qos_of(output: SiteOutput, settings: Settings) -> dict[str, Qos]:
 
 def _qos(name: str, row: Mapping[str, str]) -> Qos:
     mode = row.get("preemptmode", "")
-    exempt = row.get("preemptexempttime", "")
+    exempt, grace = row.get("preemptexempttime", ""), row.get("gracetime", "")
     factor = row.get("limitfactor", "")
     return Qos(
         name,
-        priority=int(row.get("priority") or 0),
+        priority=count_of(row, "priority"),
         limits=limits_of(row, qos=True),
         flags=frozenset(names_of(row.get("flags", ""))),
-        usage_factor=float(row.get("usagefactor") or 1),
+        usage_factor=_factor(row, "usagefactor"),
         preempt=names_of(row.get("preempt", "")),
         preempt_mode=None if mode.lower() in ("", "cluster") else preempt_words(mode),
-        grace_time_s=parse_max_time(row.get("gracetime", ""), "GraceTime") or 0,
+        grace_time_s=0 if nothing(grace) else seconds(grace),
         preempt_exempt_time_s=None if nothing(exempt) else seconds(exempt),
-        limit_factor=None if nothing(factor) else max(float(factor), 0.0),
+        limit_factor=None if nothing(factor) else _factor(row, "limitfactor"),
     )
+
+
+def _factor(row: Mapping[str, str], column: str) -> float:
+    text = row.get(column, "") or "1"
+    if not re.fullmatch(r"\d{1,15}(?:\.\d{1,15})?", text, re.ASCII):
+        raise ValueError(f"{column} is {text[:80]!r}: is no number of 0 or more")
+    return float(text)
 
 
 def names_of(text: str) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ from foretime_sim.machines.reservations import NodeReservation
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.slurm.site import expand_nodes
 from foretime_sidecar.site_import.columns import nothing, records_of
+from foretime_sidecar.site_import.node_names import compressed
+from foretime_sidecar.site_import.record_fields import check_fields
 from foretime_sidecar.site_import.scheduler_settings import Settings
 from foretime_sidecar.site_import.site_output import SiteOutput
 
@@ -48,12 +50,15 @@ def reservations_of(
             raise output.fault(
                 "reservations", f"reservation {name} lacks its times: the output is cut off"
             ) from None
+        check_fields(output, "reservations", f"reservation {name}", values)
         text = values.get("Nodes", "(null)")
         nodes = frozenset() if nothing(text) else expand_nodes(text)
         flags = set(values.get("Flags", "").split(","))
         if not nodes & known.keys():
             settings.note(f"Reservation {name}: it has no nodes, and is left out.")
             continue
+        if gone := nodes - known.keys():
+            settings.note(f"Reservation {name}: its nodes {compressed(gone)} are not there.")
         cores = values.get("CoreCnt", "")
         if cores.isdecimal() and int(cores) < sum(known[n].cpus for n in nodes if n in known):
             has_threads = "ThreadsPerCore=1 " not in output.text("nodes")

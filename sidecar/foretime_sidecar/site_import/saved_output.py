@@ -36,8 +36,8 @@ def read_folder(folder: Path) -> SiteOutput:
     Raises
     ------
     InputError
-        If the folder can't be read, a file is empty or no output of a command that is read, an
-        output is there twice, or one that is needed is not there; names file and command.
+        If the folder can't be read, a file is empty, cut off or no output of a command that is
+        read, an output is there twice, or one that is needed is not there; names file and command.
     """
     try:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
@@ -48,8 +48,8 @@ def read_folder(folder: Path) -> SiteOutput:
     output = SiteOutput()
     conf: Path | None = None
     empty: list[Path] = []
-    for path in (path for path in paths if not path.is_dir()):
-        if path.stat().st_size == 0:
+    for path in paths:
+        if _is_empty(path):
             empty.append(path)
             continue
         text = read_text(path, what="saved output")
@@ -57,16 +57,20 @@ def read_folder(folder: Path) -> SiteOutput:
         if kind is None and is_conf(text):
             conf = path
             continue
+        printed = kind in SLURM or kind in PBS
         if kind is None and is_topology(text):
             kind, text = "topology", switches_in(text, str(path))
-        elif path.suffix == ".conf" or _NOT_NEEDED.match(text):
+        elif path.suffix == ".conf":
+            output.unread.append(path.name)
+            continue
+        elif _NOT_NEEDED.match(text):
             continue
         if kind is None and says_nothing(text):
             empty.append(path)
             continue
         if kind is None:
             raise InputError(f"{path}: {_why_unknown(text)}")
-        if kind in PBS and not text.endswith("\n"):
+        if printed and not text.endswith("\n"):
             raise InputError(f"{path}: its last line is cut off; save it again: {COMMANDS[kind]}")
         if kind in output.texts:
             # What is saved a record a line and over several lines says the same, as does a file.
@@ -78,8 +82,21 @@ def read_folder(folder: Path) -> SiteOutput:
         output.add(kind, text, str(path))
     if conf is not None and not output.texts.keys() & set(NEEDED["slurm"]):
         from_conf(read_text(conf, what="slurm.conf"), str(conf), output)
+        output.unread.clear()  # they are slurm.conf's own
+    elif conf is not None:
+        output.unread.append(conf.name)
     _check_whole(output, folder, empty)
     return output
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a file is; InputError if it is no file."""
+    try:
+        if path.is_file():
+            return path.stat().st_size == 0
+    except OSError as error:
+        raise InputError(f"{path}: can't be read: {error.strerror}") from None
+    raise InputError(f"{path}: is no file; take it out of the folder of saved output")
 
 
 def _check_whole(output: SiteOutput, folder: Path, empty: Sequence[Path]) -> None:
@@ -126,6 +143,16 @@ _STARTS = {
 }
 
 
+_FIRST_WORDS = {
+    "config": "Configuration data as of ",
+    "nodes": "NodeName=",
+    "partitions": "PartitionName=",
+    "reservations": "ReservationName=",
+    "licenses": "LicenseName=",
+    "topology": "SwitchName=",
+}
+
+
 def _table_kind(columns: set[str]) -> str | None:
     if {"account", "user", "rawshares", "rawusage"} <= columns:
         return "sshare"
@@ -140,12 +167,18 @@ def _table_kind(columns: set[str]) -> str | None:
 
 def _why_unknown(text: str) -> str:
     start = text.strip().splitlines()[0][:80]
-    known = ", ".join(repr(command) for command in COMMANDS.values())
+    if any("\udc80" <= letter <= "\udcff" for letter in start):
+        return "is no text, or was damaged; take it out of the folder, or save it again"
     if _REFUSALS.match(start):
         return f"is the error of a command: {start!r}; run it where Slurm answers, and save it anew"
     if "|" not in start and {"Account", "User"} & set(start.split()):
         return f"is a table without |: {start!r}; save it with -P"
+    if re.search(r"^ +Mom = ", text, re.MULTILINE):
+        return f"is an output of pbsnodes that is no JSON; save it again: {PBS['hosts']}"
+    for kind, first in _FIRST_WORDS.items():
+        if start.startswith(first) or first.startswith(start):
+            return f"is cut off or damaged: it begins {start!r}; save it again: {COMMANDS[kind]}"
     return (
-        f"is no output of a command that is read: {start!r}; take it out of the folder, or save one"
-        f" of: {known}"
+        f"is no output of a command that is read: {start!r}; take it out of the folder, or save it"
+        " again: docs/site.md names the commands"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -97,7 +98,7 @@ class Settings:
 
 def whole(text: str) -> int:
     """Read ``20 sec`` or ``20``."""
-    found = re.fullmatch(r"(\d+)(?: [a-z]+)?", text.strip(), re.ASCII)
+    found = re.fullmatch(r"(\d{1,18})(?: [a-z]+)?", text.strip(), re.ASCII)
     if found is None:
         raise ValueError("is no whole number")
     return int(found[1])
@@ -113,23 +114,30 @@ def parameters_of(settings: Settings) -> SlurmParameters:
     kind = settings.text("SchedulerType", "sched/backfill")
     if kind not in ("sched/backfill", "sched/builtin"):
         settings.note(f"SchedulerType is {kind}: taken as sched/backfill.")
-    words = parse_parameters(settings.text("SchedulerParameters").split(","))
+    given_words = settings.text("SchedulerParameters").split(",")
+    words = parse_parameters(given_words)
+    named = Counter(word.partition("=")[0].strip().lower() for word in given_words)
+    if twice := sorted(name for name, count in named.items() if name and count > 1):
+        settings.note(f"SchedulerParameters: {', '.join(twice)} is there twice: the first counts.")
     values: dict[str, Any] = {}
     unknown = []
     for given, text in words.items():
         name = _OTHER_WORDS.get(given, given)
         if name in FLAGS:
             values[name] = True
+            if text:
+                settings.note(f"SchedulerParameters: {given}={text}: Slurm takes it as set.")
         elif name in NUMBERS:
             values |= _number(settings, name, text)
         elif name not in _WITHOUT_EFFECT and name not in _OF_PREEMPTION:
-            unknown.append(name)
+            unknown.append(name or f"={text}")
     if unknown:
         settings.note(f"SchedulerParameters that are not modelled: {', '.join(sorted(unknown))}.")
-    over_time = settings.text("OverTimeLimit", "0")
-    if over_time.startswith(("UNLIMITED", "65535")):
+    if settings.text("OverTimeLimit").startswith(("UNLIMITED", "65535")):
         settings.note("OverTimeLimit is UNLIMITED: jobs are ended at their limit here.")
-        over_time = "0"
+        over_time_limit_s = 0
+    else:
+        over_time_limit_s = settings.read("OverTimeLimit", whole, 0) * 60
     complete_wait_s = settings.read("CompleteWait", whole, 0)
     if complete_wait_s:
         settings.note(f"CompleteWait = {complete_wait_s}: nodes complete at once, and none waits.")
@@ -138,7 +146,7 @@ def parameters_of(settings: Settings) -> SlurmParameters:
     return SlurmParameters(
         **with_defaults(values),
         backfill=kind != "sched/builtin",
-        over_time_limit_s=whole(over_time) * 60,
+        over_time_limit_s=over_time_limit_s,
         kill_wait_s=settings.read("KillWait", whole, 30),
         complete_wait_s=complete_wait_s,
         epilog=_has_epilog(settings),
@@ -167,6 +175,8 @@ def _number(settings: Settings, name: str, text: str) -> dict[str, int]:
             f"SchedulerParameters: {name}={text} is out of range: Slurm's default counts."
         )
         return {}
+    if found[0] != text:
+        settings.note(f"SchedulerParameters: {name}={text}: Slurm reads {number}.")
     return {word.attribute: number * word.seconds}
 
 
@@ -204,9 +214,9 @@ def priority_of(settings: Settings) -> SlurmPriority:
         max_age_s=settings.read("PriorityMaxAge", seconds, 604_800),
         decay_half_life_s=settings.read("PriorityDecayHalfLife", seconds, 604_800),
         usage_reset_period=period,
-        calc_period_s=settings.read("PriorityCalcPeriod", seconds, 300),
+        calc_period_s=settings.read("PriorityCalcPeriod", _period, 300),
         dampening_factor=max(settings.read("FairShareDampeningFactor", whole, 1), 1),
-        favor_small=settings.text("PriorityFavorSmall", "no").lower() in ("yes", "true", "1"),
+        favor_small=settings.read("PriorityFavorSmall", _yes, False),
         flags=flags & set(PRIORITY_FLAGS),
         site_factor=plugin or None,
     )
@@ -224,20 +234,45 @@ def site_settings(settings: Settings) -> dict[str, Any]:
         words |= {"associations"}
     if "wckeys" in words:
         settings.note("AccountingStorageEnforce: wckeys are not checked.")
-    part_limits = settings.text("EnforcePartLimits", "NO").upper()
+    if unknown := sorted(words - {*ENFORCED, *_ENFORCED_OTHERWISE}):
+        settings.note(f"AccountingStorageEnforce: not known: {', '.join(unknown)}.")
+    part_limits = settings.read("EnforcePartLimits", _part_limits, "NO")
     preempt_type = settings.text("PreemptType", "preempt/none")
     if preempt_type not in PREEMPT_TYPES:
         settings.note(f"PreemptType is {preempt_type}: nobody is preempted here.")
         preempt_type = "preempt/none"
     return {
         "enforced": words & set(ENFORCED),
-        # "Yes" stands for ANY (parse_part_enforce_type in read_config.c).
-        "enforce_part_limits": {"YES": "ANY"}.get(part_limits, part_limits),
+        "enforce_part_limits": part_limits,
         "preempt_type": preempt_type,
         "preempt_mode": settings.read("PreemptMode", preempt_words, "OFF"),
         "preempt_exempt_time_s": settings.read("PreemptExemptTime", _exempt_time, 0),
         "preempt_parameters": _preempt_parameters(settings),
     }
+
+
+def _period(text: str) -> int:
+    if not (found := seconds(text)):
+        raise ValueError("is no time above 0")
+    return found
+
+
+_ENFORCED_OTHERWISE = ("all", "wckeys", "nojobs", "nosteps")
+
+
+def _part_limits(text: str) -> str:
+    """Read EnforcePartLimits; "Yes" stands for ANY (parse_part_enforce_type in read_config.c)."""
+    words = {"YES": "ANY", **{word: word for word in ("NO", "ANY", "ALL")}}
+    if text.upper() not in words:
+        raise ValueError(f"is none of {', '.join(words)}")
+    return words[text.upper()]
+
+
+def _yes(text: str) -> bool:
+    words = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError("is neither yes nor no")
+    return words[text.lower()]
 
 
 def _exempt_time(text: str) -> int:

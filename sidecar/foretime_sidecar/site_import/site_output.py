@@ -64,11 +64,14 @@ class SiteOutput:
         What errors call each: a file, or a command.
     remedies
         What to do where an output is wrong; else to save it again.
+    unread
+        Names of files that were not read.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     remedies: dict[str, str] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
 
     def add(self, name: str, text: str, source: str) -> str:
         """Take an output in; gives its text."""

@@ -27,6 +27,7 @@ from foretime_sidecar.site_import.node_names import compressed
 from foretime_sidecar.site_import.not_modelled import note_nodes, note_partitions, note_settings
 from foretime_sidecar.site_import.partition_rules import rules_of
 from foretime_sidecar.site_import.quality_of_service import qos_of
+from foretime_sidecar.site_import.record_fields import check_fields
 from foretime_sidecar.site_import.reserved_nodes import moment, of_groups, reservations_of
 from foretime_sidecar.site_import.scheduler_settings import (
     Settings,
@@ -74,13 +75,15 @@ def import_site(output: SiteOutput, zone: tzinfo) -> ImportedSite:
     """
     settings = _settings(output)
     version = slurm_release(settings.text("SLURM_VERSION"))
+    if output.unread:
+        settings.note(f"Files that were not read: {', '.join(output.unread)}.")
     nodes, partitions = _records(output)
     note_settings(settings)
     cluster = _cluster(output, settings, nodes, partitions)
     found = reservations_of(output, cluster, settings, zone)
     switches = switches_of(output, cluster, settings)
     lists = [each.nodes for each in found] + [each.nodes for each in switches]
-    machine, groups_of, remarks = _machine(cluster, filter(None, lists))
+    machine, groups_of, remarks = _machine(output, cluster, filter(None, lists))
     site_values = site_settings(settings)
     accounted = site_values["enforced"] or output.text("assoc")
     qos, associations = _accounting(output, settings, bool(accounted))
@@ -90,7 +93,7 @@ def import_site(output: SiteOutput, zone: tzinfo) -> ImportedSite:
     rules = rules_of(output, settings, partitions, machine, qos, associations)
     site = SlurmSite(
         machine=machine,
-        version=(version[0], version[1]) if len(version) > 1 else (26, 5),
+        version=(version[0], version[1]),
         parameters=parameters,
         priority=priority_of(settings),
         rules=rules,
@@ -117,6 +120,8 @@ def _settings(output: SiteOutput) -> Settings:
         raise output.fault("config", "it names no SLURM_VERSION: it is cut off") from None
     if output.text("config").startswith("Configuration data") and _LAST_KEY not in values:
         raise output.fault("config", f"it ends before {_LAST_KEY}: it is cut off")
+    if re.match(r"\d+\.\d+", values["SLURM_VERSION"], re.ASCII) is None:
+        raise output.fault("config", f"SLURM_VERSION is {values['SLURM_VERSION']!r}, no release")
     return Settings(values, output.sources.get("config", COMMANDS["config"]))
 
 
@@ -136,11 +141,7 @@ def _records(output: SiteOutput) -> tuple[list[dict[str, str]], list[dict[str, s
     known = {values["NodeName"] for values in nodes}
     there = {values["PartitionName"] for values in partitions}
     for values in nodes:
-        for name in ("State", "CPUTot", "RealMemory", "Weight"):
-            if name not in values:
-                raise output.fault(
-                    "nodes", f"node {values['NodeName']} has no {name}: the output is cut off"
-                )
+        check_fields(output, "nodes", f"node {values['NodeName']}", values)
         for name in filter(None, values.get("Partitions", "").split(",")):
             if not nothing(name) and name not in there:
                 raise output.fault(
@@ -149,6 +150,7 @@ def _records(output: SiteOutput) -> tuple[list[dict[str, str]], list[dict[str, s
                     " off, or without --all",
                 )
     for values in partitions:
+        check_fields(output, "partitions", f"partition {values['PartitionName']}", values)
         listed = values.get("Nodes", "(null)")
         missing = set() if nothing(listed) else expand_nodes(listed) - known
         if missing:
@@ -201,7 +203,7 @@ def _cluster(
 
 
 def _machine(
-    cluster: Cluster, lists: Iterable[frozenset[str]]
+    output: SiteOutput, cluster: Cluster, lists: Iterable[frozenset[str]]
 ) -> tuple[Machine, dict[frozenset[str], tuple[str, ...]], dict[str, str]]:
     """Give the machine, the groups of each list's nodes, and the nodes of each group."""
     lists = sorted(set(lists), key=sorted)
@@ -218,13 +220,17 @@ def _machine(
 
     if not groups:
         raise InputError("no node is in a partition: there is nothing to schedule on")
-    machine = Machine(
-        tuple(groups.values()),
-        tuple(
-            machine_partition(part, with_nodes(part.nodes), cluster) for part in cluster.partitions
-        ),
-        Selection.CPU_MEMORY if cluster.counts_memory else Selection.CPU,
-    )
+    try:
+        machine = Machine(
+            tuple(groups.values()),
+            tuple(
+                machine_partition(part, with_nodes(part.nodes), cluster)
+                for part in cluster.partitions
+            ),
+            Selection.CPU_MEMORY if cluster.counts_memory else Selection.CPU,
+        )
+    except InputError as error:
+        raise output.fault("partitions", str(error)) from None
     remarks = {name: compressed(members) for name, members in names.items()}
     return machine, {nodes: with_nodes(nodes) for nodes in lists}, remarks
 
@@ -303,12 +309,16 @@ def _in_partitions(
 
 
 def _licenses(output: SiteOutput, settings: Settings) -> dict[str, int]:
-    told = dict(
-        re.findall(r"LicenseName=(\S+)\s+Total=(\d+)", output.text("licenses"), re.MULTILINE)
-    )
+    found: dict[str, int] = {}
     if output.text("licenses"):
-        return {name: int(count) for name, count in told.items()}
-    found = {}
+        for values in records_of(one_record_a_line(output.text("licenses"), "LicenseName")):
+            name, count = values["LicenseName"], values.get("Total", "")
+            if not count.isdecimal():
+                raise output.fault("licenses", f"license {name}: Total is {count!r}, no number")
+            if name in found:
+                raise output.fault("licenses", f"license {name} is there twice")
+            found[name] = int(count)
+        return found
     for part in filter(None, settings.text("Licenses").split(",")):
         name, _, count = re.sub(r"[*=]", ":", part).partition(":")
         found[name] = int(count) if count.isdecimal() else 1

@@ -13,9 +13,10 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.limits import Limits
-from foretime_sim.sites.slurm.releases import other_release_note, release_text
+from foretime_sim.sites.slurm.releases import release_text
 from foretime_sim.sites.slurm.scheduler_words import scheduler_parameters
 from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.sites.slurm.uncounted import notes_on
 from foretime_sim.workloads.resource_requests import fit_requests, left_out_note, with_machine
 from foretime_sim.workloads.workload import Workload
 
@@ -109,8 +110,7 @@ def assumptions(site: SlurmSite | PbsSite) -> tuple[str, ...]:
         f"Scheduled as by Slurm {release_text(site.version)}: {order}, {limits}{loops}.",
         f"SchedulerParameters: {scheduler_parameters(parameters)}.",
     ]
-    if (note := other_release_note(site.version)) is not None:
-        said.append(note)
+    said += notes_on(site)
     if site.enforced:
         said.append("Jobs whose user and account the site's associations do not name are refused.")
     elif site.associations and weighed:

@@ -30,7 +30,14 @@ def import_folder(folder: Path) -> None:
 def cut(name: str, share: float) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         text = (folder / name).read_text()
-        (folder / name).write_text(text[: int(len(text) * share)])
+        (folder / name).write_text(text[: int(len(text) * share)] + "\n")
+
+    return change
+
+
+def cut_without_end(name: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).write_text((folder / name).read_text()[:-1])
 
     return change
 
@@ -123,11 +130,115 @@ FAULTS = {
     ),
     "a limit": (
         replaced("assoc.txt", "cpu=100000", "cpu=much"),
-        r"assoc\.txt: line \d+: 'cpu=much' is no kind and number",
+        r"assoc\.txt: line \d+: grptresmins is 'cpu=much': 'cpu=much' is no kind and number",
     ),
     "a preempt mode": (
         replaced("qos.txt", "|requeue|", "|requ|"),
         r"qos\.txt: line \d: QOS high: REQU is no PreemptMode",
+    ),
+    "a last line": (cut_without_end("assoc.txt"), r"assoc\.txt: its last line is cut off; save it"),
+    "half of licenses": (cut("licenses.txt", 0.15), r"licenses\.txt: license ansys: Total is ''"),
+    "licenses in words": (
+        replaced("licenses.txt", "Total=5", "Total=five"),
+        r"license matlab: Total is 'five', no number; save it again: scontrol show licenses",
+    ),
+    "a license twice": (
+        lambda folder: written("licenses.txt", (folder / "licenses.txt").read_text() * 2)(folder),
+        r"licenses\.txt: license ansys is there twice",
+    ),
+    "end of a reservation": (
+        lambda folder: replaced("reservations.txt", " State=INACTIVE", "")(folder),
+        r"reservations\.txt: reservation upkeep has no State: the output is cut off",
+    ),
+    "end of a partition": (
+        lambda folder: replaced("partitions.txt", "TRES=cpu=40", "cpu=40")(folder),
+        r"partitions\.txt: partition main has no TRES: the output is cut off",
+    ),
+    "a state": (
+        replaced("partitions.txt", "State=UP", "State=SIDEWAYS"),
+        r"partition main: State is 'SIDEWAYS', which Slurm never says; save it",
+    ),
+    "nodes in words": (
+        replaced("partitions.txt", "MinNodes=0", "MinNodes=few"),
+        r"partition main: MinNodes is 'few', which Slurm never says",
+    ),
+    "a tier": (
+        replaced("partitions.txt", "PriorityTier=1 ", "PriorityTier=70000 "),
+        r"partitions\.txt: .*priority_tier is 70000: give 0 to 65,533",
+    ),
+    "two defaults": (
+        replaced("partitions.txt", "Default=NO", "Default=YES"),
+        r"partitions\.txt: .*more than one is marked as default",
+    ),
+    "memory below 0": (
+        lambda folder: replaced("nodes.txt", "RealMemory=", "RealMemory=-")(folder),
+        r"nodes\.txt: node b1: RealMemory is '-\d+', which Slurm never says",
+    ),
+    "memory that is set aside": (
+        lambda folder: replaced("nodes.txt", "RealMemory=", "MemSpecLimit=99999999 RealMemory=")(
+            folder
+        ),
+        r"nodes\.txt: node b1: MemSpecLimit=99999999 is more than its RealMemory",
+    ),
+    "no release": (
+        replaced("config.txt", "SLURM_VERSION           = 2", "SLURM_VERSION = new; was "),
+        r"config\.txt: SLURM_VERSION is 'new; was \d.*no release; save it again",
+    ),
+    "a limit on time": (
+        replaced("config.txt", "OverTimeLimit           = ", "OverTimeLimit = some "),
+        r"config\.txt: OverTimeLimit = some .*: is no whole number",
+    ),
+    "limits of partitions": (
+        replaced("config.txt", "EnforcePartLimits       = ", "EnforcePartLimits = SOME"),
+        r"config\.txt: EnforcePartLimits = SOME.*: is none of YES, NO, ANY, ALL",
+    ),
+    "a period of 0": (
+        lambda folder: replaced(
+            "config.txt",
+            next(
+                line
+                for line in (folder / "config.txt").read_text().splitlines()
+                if line.startswith("PriorityCalcPeriod")
+            ),
+            "PriorityCalcPeriod = 00:00:00",
+        )(folder),
+        r"config\.txt: PriorityCalcPeriod = 00:00:00: is no time above 0",
+    ),
+    "small jobs": (
+        replaced("config.txt", "PriorityFavorSmall      = ", "PriorityFavorSmall = un"),
+        r"config\.txt: PriorityFavorSmall = un.*: is neither yes nor no",
+    ),
+    "a priority below 0": (
+        replaced("qos.txt", "\nhigh|1000|", "\nhigh|-5|"),
+        r"qos\.txt: line 3: QOS high: priority is '-5': is no whole number",
+    ),
+    "a time of grace": (
+        replaced("qos.txt", "\nlow|10|00:00:00", "\nlow|10|soon"),
+        r"qos\.txt: line 4: QOS low: time: 'soon' is not a duration",
+    ),
+    "a usage factor": (
+        replaced("qos.txt", "|0.500000|", "|-0.5|"),
+        r"qos\.txt: line 4: QOS low: usagefactor is '-0.5': is no number of 0 or more",
+    ),
+    "shares below 0": (
+        replaced("assoc.txt", "|biology|||5|", "|biology|||-5|"),
+        r"assoc\.txt: line 4: share is '-5': is no whole number",
+    ),
+    "endless usage": (
+        replaced("sshare.txt", "|root|1|0.027778|0|", "|root|1|0.027778|1e999|"),
+        r"sshare\.txt: line 3: RawUsage is '1e999', which is no number",
+    ),
+    "a folder": (
+        lambda folder: (folder / "more").mkdir(),
+        r"more: is no file; take it out of the folder of saved output",
+    ),
+    "a link to nothing": (
+        lambda folder: (folder / "more").symlink_to("nowhere"),
+        r"more: is no file; take it out",
+    ),
+    "no text": (
+        lambda folder: (folder / "more").write_bytes(bytes(range(128, 256))),
+        r"more: is no text, or was damaged; take it out of the folder",
     ),
     "a node twice": (
         lambda folder: written("nodes.txt", (folder / "nodes.txt").read_text() * 2)(folder),

@@ -110,6 +110,18 @@ RECORDS = {
         "Flags=DAILY,SPEC_NODES",
         "Reservation course: DAILY.",
     ),
+    ("reservations.txt", "Nodes=n[1-2]"): (
+        "Nodes=n[1-2],z7",
+        "Reservation course: its nodes z7 are not there.",
+    ),
+    ("qos.txt", "DenyOnLimit,OverPartQOS"): (
+        "DenyOnLimit,Moon",
+        "QOS high: flags that are not known: Moon.",
+    ),
+    ("users.txt", "dave|biology"): (
+        "dave|alchemy",
+        "Default accounts: that of dave is alchemy, where dave has no association.",
+    ),
     ("partitions.txt", "AllowAccounts=physics,chemistry"): (
         "AllowAccounts=physics,gone",
         "Partition gpu: AllowAccounts names gone, which are not there.",
@@ -266,3 +278,47 @@ def test_cycles_that_time_ends_look_as_deep_as_seen(
 )
 def test_names_of_nodes_are_written_as_slurm_does(names: list[str], written: str) -> None:
     assert compressed(names) == written
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("bf_window=100,bf_window=200", "bf_window is there twice: the first counts."),
+        ("bf_window=10days", "bf_window=10days: Slurm reads 10."),
+        ("bf_continue=no", "bf_continue=no: Slurm takes it as set."),
+        ("=5", "SchedulerParameters that are not modelled: =5."),
+    ],
+)
+def test_odd_words_of_scheduler_parameters_are_named(saved: Path, words: str, said: str) -> None:
+    path = saved / "config.txt"
+    text = re.sub(
+        r"^SchedulerParameters .*$", f"SchedulerParameters = {words}", path.read_text(), flags=re.M
+    )
+    path.write_text(text)
+    assert said in "\n".join(imported(saved).not_modelled)
+
+
+def test_of_a_word_that_is_there_twice_slurm_takes_the_first(saved: Path) -> None:
+    path = saved / "config.txt"
+    words = "SchedulerParameters = bf_window=100,bf_window=200"
+    path.write_text(re.sub(r"^SchedulerParameters .*$", words, path.read_text(), flags=re.M))
+    assert imported(saved).parameters.bf_window == 6000
+
+
+def test_files_that_were_not_read_are_named(saved: Path) -> None:
+    (saved / "gres.conf").write_text("AutoDetect=nvml\n")
+    assert "Files that were not read: gres.conf." in imported(saved).not_modelled
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("AccountingStorageEnforce", "limits,limts", "AccountingStorageEnforce: not known: limts."),
+        ("SelectType", "select/moon", "SelectType is select/moon: taken as select/cons_tres."),
+        ("SelectTypeParameters", "CR_MOON", "SelectTypeParameters CR_MOON is not known."),
+    ],
+)
+def test_odd_settings_are_named(saved: Path, name: str, value: str, said: str) -> None:
+    path = saved / "config.txt"
+    path.write_text(re.sub(rf"^{name} .*$", f"{name} = {value}", path.read_text(), flags=re.M))
+    assert said in imported(saved).not_modelled

@@ -259,6 +259,28 @@ def test_files_of_comments_and_what_is_not_needed_may_be_left_out(saved: Path) -
     assert with_comments.share_groups == ()
 
 
+def test_what_is_amiss_and_passed_over_is_named(saved: Path) -> None:
+    with (saved / "dedicated_time").open("a") as file:
+        file.write("# a remark\ntomorrow noon\n01/02/2031 12:00 01/02/2031 10:00\n")
+    (saved / "sched_config").write_text(
+        'by_queue: true\nby_queue: false\nnode_sort_key: "mem LOW"\n'
+    )
+    (saved / "rstat").write_text(RESERVATION.replace("+n3:", "+n9:"))
+    (saved / "nodes.json").write_text(pbsnodes(**NODES, n4={"resources_available": {}}))
+    (saved / "pbs.conf").write_text("PBS_SERVER=pbs01\n")
+    said = site_of(saved).not_modelled
+    for sentence in (
+        "sched_config: by_queue is there twice: the last counts.",
+        "sched_config: it says nothing of preemptive_sched, resources: PBS's own values count.",
+        "dedicated_time: line 4 is no time, and passed over: 'tomorrow noon'.",
+        "dedicated_time: line 5 is no time, and passed over: '01/02/2031 12:00 01/02/2031 10:00'.",
+        "Reservation R0.pbs01: its hosts n9 are not here.",
+        "Hosts without ncpus run no jobs: n4.",
+        "Files that were not read: pbs.conf.",
+    ):
+        assert sentence in said
+
+
 def written(name: str, text: str) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         (folder / name).write_text(text)
@@ -332,6 +354,55 @@ FAULTS = {
         written("qstat", "Server  Max  Tot\n"),
         r"qstat: is no output of a command that is read: 'Server  Max  Tot'; take it out",
     ),
+    "when an option holds": (
+        written("sched_config", "by_queue: true sometimes\n"),
+        r"sched_config: line 1: 'sometimes' is none of PRIME, NON_PRIME and ALL",
+    ),
+    "a decay all the time": (
+        written("sched_config", "fairshare_decay_time: 00:00:00\n"),
+        r"sched_config: line 1: fairshare_decay_time: '00:00:00' is no time above 0",
+    ),
+    "more than an option": (
+        written("sched_config", "by_queue: true ALL and more\n"),
+        r"sched_config: line 1: .* is no option with a value",
+    ),
+    "a queue that nobody creates": (
+        written("print-server", "set queue moon started = True\n" + QUEUES + SERVER),
+        r"print-server: line 1: no line above creates the queue moon: it is cut off",
+    ),
+    "neither True nor False": (
+        written("print-server", QUEUES + SERVER + "set queue high started = maybe\n"),
+        r"queue high: started is 'maybe', neither True nor False; save it again",
+    ),
+    "a kind of queue": (
+        written("print-server", QUEUES + SERVER + "set queue high queue_type = Sideways\n"),
+        r"queue high: queue_type is 'Sideways': neither Execution nor Route",
+    ),
+    "CPUs in words": (
+        written("nodes.json", pbsnodes(n1={"resources_available": {"ncpus": "eight"}})),
+        r"nodes\.json: n1: ncpus: 'eight' is no amount",
+    ),
+    "no vnode": (
+        written("nodes.json", '{"nodes": {"n1": "yes"}}\n'),
+        r"nodes\.json: n1 is 'yes': that is nothing of a vnode's; save it again: pbsnodes",
+    ),
+    "no resources": (
+        written("nodes.json", pbsnodes(n1={"resources_available": [1, 2]})),
+        r"n1: resources_available is '\[1, 2\]': that is nothing of a vnode's",
+    ),
+    "no JSON": (
+        written("nodes.json", "n1\n     Mom = n1\n     ntype = PBS\n"),
+        r"nodes\.json: is an output of pbsnodes that is no JSON; save it again: pbsnodes -a -F",
+    ),
+    "usage": (
+        written("pbsfs", "Fairshare usage units are in: cput\ncarol : Grp: what\n"),
+        r"pbsfs: line 2: 'carol : Grp: what' tells nobody's usage; save it again: pbsfs -p",
+    ),
+    "a group of PBS's own": (
+        written("resource_group", "staff 60 root 40\nroot 61 staff 5\n"),
+        r"resource_group: line 2: PBS has 'root' by itself: leave it out",
+    ),
+    "a folder": (lambda folder: (folder / "more").mkdir(), r"more: is no file; take it out"),
     "output of Slurm": (
         written("licenses.txt", "No licenses configured\n"),
         r"licenses\.txt is of Slurm, and .* of PBS: keep those of one",

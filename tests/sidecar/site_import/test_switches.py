@@ -121,7 +121,7 @@ def test_missing_switches_are_told(saved: Path) -> None:
 def test_an_output_that_is_cut_off_is_refused(saved: Path, cut: str, said: str) -> None:
     text = (saved / "topology.txt").read_text().rstrip()
     assert text.endswith(cut)
-    (saved / "topology.txt").write_text(text.removesuffix(cut))
+    (saved / "topology.txt").write_text(text.removesuffix(cut) + "\n")
     with pytest.raises(InputError) as error:
         imported(saved)
     assert said in str(error.value)

@@ -19,6 +19,7 @@ from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.scheduler_words import KEYS as WORDS
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 from foretime_sim.sites.slurm.switches import Switch
+from foretime_sim.sites.slurm.uncounted import notes_on
 from hypothesis import given
 
 from tests.support.slurm.slurm_sites import attributes, sites
@@ -110,6 +111,23 @@ def test_what_is_used_so_far_is_in_seconds() -> None:
     assert (root.used_tres_s, root.used_wall_s) == ({"gres/gpu": 7.0}, 3.0)
 
 
+def test_limits_stand_for_associations_as_in_slurm() -> None:
+    site = site_of('[slurm]\nAccountingStorageEnforce = ["safe"]')
+    assert site.enforced == {"associations", "limits", "safe"}
+
+
+def test_tres_that_no_job_has_are_named() -> None:
+    site = site_of(
+        '[licenses]\nmatlab = 2\n[qos.short]\nMaxTRESPerUser = "cpu=8,gres/fpga=2"\n'
+        'GrpTRES = "gres/fpga=4,license/matlab=1"\n[accounts.root]\nGrpTRES = "gres/fpga=9"\n'
+        '[priority]\nPriorityWeightTRES = "energy=3"\n'
+    )
+    assert notes_on(site) == (
+        "energy is not counted, as no job here has any: PriorityWeightTRES.",
+        "gres/fpga is not counted, as no job here has any: [qos.short] and 1 more.",
+    )
+
+
 def test_words_of_preemption_are_in_lower_case() -> None:
     site = site_of('[slurm]\nEpilog = true\nPreemptParameters = ["Min_Exempt_Priority=5"]')
     assert site.preempt_parameters == ("min_exempt_priority=5",)
@@ -128,7 +146,7 @@ FAULTS = {
     "unknown key": ("[priority]\nPriorityWeigthAge = 1", "[priority]: 'PriorityWeigthAge' is unk"),
     "unknown word": ("[slurm.SchedulerParameters]\nbf_windw = 1", "did you mean 'bf_window'"),
     "not a number": ('[priority]\nPriorityWeightAge = "much"', "PriorityWeightAge is 'much': give"),
-    "below 0": ("[priority]\nPriorityWeightQOS = -1", "PriorityWeightQOS is -1: give 0 or more"),
+    "below 0": ("[priority]\nPriorityWeightQOS = -1", "PriorityWeightQOS is -1: give 0 to 4,29"),
     "no weights": ('[priority]\nPriorityWeightTRES = "cpu=x"', "is 'cpu=x': 'cpu=x' is no kind"),
     "not finite": ("[accounts.root]\nRawUsage = inf", "[accounts.root]: RawUsage is inf: give a"),
     "out of range": ("[slurm.SchedulerParameters]\nbf_window = 0", "bf_window is 0: give 1 to 43"),
@@ -137,6 +155,31 @@ FAULTS = {
     "half a MiB": ('[qos.a]\nGrpTRES = "mem=1K"', "mem=1K: give whole MiB"),
     "kind twice": ('[qos.a]\nGrpTRES = "cpu=1,cpu=2"', "cpu is there twice"),
     "unit of CPUs": ('[qos.a]\nGrpTRES = "cpu=1G"', "G is no unit of cpu"),
+    "a weight that Slurm has no room for": (
+        "[priority]\nPriorityWeightAge = 4294967296",
+        "PriorityWeightAge is 4294967296: give 0 to 4,294,967,295",
+    ),
+    "no period": (
+        '[priority]\nPriorityCalcPeriod = "0:00"',
+        "[priority]: PriorityCalcPeriod is '0:00': give a time above 0",
+    ),
+    "a flag of a QOS": ('[qos.a]\nFlags = ["Moon"]', "[qos.a]: Flags is ['Moon']: Moon is unknown"),
+    "DefaultTime": (
+        'MaxTime = "1:00:00"\nDefaultTime = "2:00:00"',
+        "[partitions.main]: DefaultTime is longer than MaxTime: shorten it",
+    ),
+    "memory twice": (
+        "DefMemPerCPU = 5\nDefMemPerNode = 7",
+        "[partitions.main]: it has DefMemPerCPU and DefMemPerNode: give one of them",
+    ),
+    "no user": (
+        ACCOUNTS + '[[associations]]\nUser = ""\nAccount = "root"',
+        "Account root: User is empty: name a user",
+    ),
+    "account without name": (
+        '[accounts.root]\n[accounts.""]',
+        "the account has no name: give it one",
+    ),
     "QOS of a QOS": ('[qos.a]\nPreempt = ["b"]', "[qos.a]: Preempt: there is no QOS 'b'"),
     "QOS of a partition": ('QOS = "short"', "[partitions.main]: QOS: there is no QOS 'short'"),
     "denied account": (

@@ -101,7 +101,7 @@ def pbs_schedulers(draw: st.DrawFn) -> PbsScheduler:
         job_sort_key=draw(SORT_KEYS),
         node_sort_key=draw(SORT_KEYS),
         resources=tuple(draw(st.lists(TEXTS, max_size=3))),
-        fairshare_decay_time_s=draw(TIMES),
+        fairshare_decay_time_s=draw(TIMES.filter(bool)),
         fairshare_decay_factor=draw(st.floats(0, 1)),
         unknown_shares=draw(COUNTS),
         prime_spill_s=draw(TIMES),

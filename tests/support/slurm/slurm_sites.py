@@ -37,8 +37,10 @@ PREEMPT_PARAMETERS = st.sampled_from(sorted(site_tables.PREEMPT_PARAMETERS)).fla
 
 _VALUES: dict[object, st.SearchStrategy[Any]] = {
     site_tables.COUNT: COUNTS,
+    site_tables.WEIGHT: st.integers(0, 2**32 - 1),
     site_tables.TRES: TRES,
     CLOCK: TIMES,
+    site_tables.PERIOD: TIMES.filter(bool),
     site_tables.WEIGHTS: WEIGHTS,
     site_tables.AMOUNTS: WEIGHTS,
     site_tables.MINUTES: MINUTES,
@@ -66,7 +68,7 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         name: Qos(
             name,
             preempt=tuple(draw(some_qos)),
-            flags=draw(st.frozensets(NAMES, max_size=2)),
+            flags=draw(st.frozensets(st.sampled_from(site_tables.QOS_FLAGS), max_size=2)),
             preempt_mode=draw(st.none() | MODES),
             limits=Limits(**_some(draw, site_tables.QOS_LIMITS)),
             **_some(draw, site_tables.QOS_KEYS),
@@ -109,6 +111,11 @@ def sites(draw: st.DrawFn) -> SlurmSite:
             priority_job_factor=draw(st.integers(0, 65_533)),
             **_some(draw, site_tables.RULES_KEYS),
         )
+        longest_s = slurm_partition.max_time_s
+        if longest_s is not None and (each.default_time_s or 0) > longest_s:
+            each = replace(each, default_time_s=None)
+        if slurm_partition.default_memory_per_cpu_mib:
+            each = replace(each, default_memory_per_node_mib=0)
         if each != PartitionRules():
             rules[slurm_partition.name] = each
     groups = [group.name for group in machine.node_groups]
@@ -129,7 +136,9 @@ def sites(draw: st.DrawFn) -> SlurmSite:
         rules=rules,
         qos=qos,
         associations=tuple(associations),
-        enforced=draw(st.frozensets(st.sampled_from(site_tables.ENFORCED))),
+        enforced=site_tables.ENFORCED_WORDS.read(
+            draw(st.lists(st.sampled_from(site_tables.ENFORCED), unique=True))
+        ),
         reservations=reservations,
         switches=draw(switches(groups)),
         licenses=draw(st.dictionaries(NAMES, COUNTS, max_size=2)),

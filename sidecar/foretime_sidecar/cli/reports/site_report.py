@@ -12,7 +12,7 @@ from foretime_sim.sites.site_file import Site
 from foretime_sim.sites.slurm.limits import Association, Limits, Qos
 from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.priority import SlurmPriority
-from foretime_sim.sites.slurm.releases import other_release_note, release_text
+from foretime_sim.sites.slurm.releases import release_text
 from foretime_sim.sites.slurm.scheduler_words import KEYS as WORDS
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 from foretime_sim.sites.slurm.site_tables import (
@@ -24,6 +24,7 @@ from foretime_sim.sites.slurm.site_tables import (
     RULES_KEYS,
     TIMING_KEYS,
 )
+from foretime_sim.sites.slurm.uncounted import notes_on
 from rich.console import Group, RenderableType
 from rich.table import Table
 
@@ -68,8 +69,8 @@ def summary(site: Site) -> str:
 def not_modelled_lines(site: Site) -> Iterator[str]:
     """Give what of a site is not modelled, a line each below a heading."""
     sentences = site.not_modelled
-    if isinstance(site, SlurmSite) and (note := other_release_note(site.version)) is not None:
-        sentences = (note, *sentences)
+    if isinstance(site, SlurmSite):
+        sentences = (*notes_on(site), *sentences)
     if sentences:
         yield "Not modelled:"
     for sentence in sentences:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs import amounts as pbs_amounts
 
@@ -35,6 +37,20 @@ def parse_whole_number(word: str, where: str) -> int:
     if abs(number) > pbs_amounts.MOST:
         raise InputError(f"{where}: {word!r} is no whole number")
     return number
+
+
+def parse_yes(attributes: Mapping[str, str], name: str, where: str) -> bool:
+    """Read an attribute that is True or False; without it, no.
+
+    Raises
+    ------
+    InputError
+        Naming the place, if it is neither.
+    """
+    word = attributes.get(name, "False")
+    if word not in ("True", "False"):
+        raise InputError(f"{where}: {name} is {word!r}, neither True nor False")
+    return word == "True"
 
 
 def is_amount(word: str) -> bool:

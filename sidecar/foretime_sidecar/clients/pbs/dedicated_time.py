@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import SchedulerError
@@ -42,18 +42,28 @@ def parse_dedicated_times(text: str, zone: tzinfo | None = None) -> list[Reserva
     zone
         Of its dates; ``None``: this machine's.
     """
-    found = []
-    for line in text.splitlines():
-        words = line.partition("#")[0].replace("/", " ").replace(":", " ").split()
-        if len(words) != _NUMBERS or not all(word.isdecimal() for word in words):
-            continue
-        try:
-            start, end = (_moment(words[at : at + 5], zone) for at in (0, 5))
-        except (ValueError, OverflowError):
-            continue
-        if start < end:
-            found.append(Reservation("dedicated time", start, end))
-    return found
+    spans = (_span(line, zone) for line in text.splitlines())
+    return [span for span in spans if span is not None]
+
+
+def unread_lines(text: str) -> list[tuple[int, str]]:
+    """Give number and text of the lines that pbs_sched passes over, and that are no comments."""
+    return [
+        (number, line.strip())
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.partition("#")[0].strip() and _span(line, UTC) is None
+    ]
+
+
+def _span(line: str, zone: tzinfo | None) -> Reservation | None:
+    words = line.partition("#")[0].replace("/", " ").replace(":", " ").split()
+    if len(words) != _NUMBERS or not all(word.isdecimal() for word in words):
+        return None
+    try:
+        start, end = (_moment(words[at : at + 5], zone) for at in (0, 5))
+    except (ValueError, OverflowError):
+        return None
+    return Reservation("dedicated time", start, end) if start < end else None
 
 
 def _moment(words: list[str], zone: tzinfo | None) -> int:

@@ -33,17 +33,19 @@ def parse_qmgr(text: str) -> list[QmgrObject]:
     Raises
     ------
     InputError
-        Naming the first line that is none of qmgr's.
+        Naming the first line that is none of qmgr's, or sets a queue that is not created.
     """
     found: dict[tuple[str, str], QmgrObject] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.startswith(("#", "import ", "unset ")):
             continue
-        if line.startswith(("import ", "unset ")) or not (match := _LINE.fullmatch(line.strip())):
-            if line.startswith(("import ", "unset ")):
-                continue
+        if (match := _LINE.fullmatch(line.strip())) is None:
             raise InputError(f"line {number} is none of qmgr's: {line[:80]!r}")
-        _, kind, name, attribute, sign, value = match.groups()
+        verb, kind, name, attribute, sign, value = match.groups()
+        if kind == "queue" and verb == "set" and (kind, name) not in found:
+            raise InputError(
+                f"line {number}: no line above creates the queue {name}: it is cut off"
+            )
         if kind == "server":
             # "set server NAME = VALUE": what looks like the name is the attribute.
             attribute, name = attribute or name, ""

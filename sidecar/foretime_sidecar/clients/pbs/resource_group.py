@@ -13,12 +13,28 @@ TIMES = ("Charged at", "Decayed at")
 """What stands before epoch seconds where usage comes from pbs_sched's own file."""
 _FIELDS = 4
 _PBS_OWN = {"TREEROOT", "unknown"}
-_USAGE = re.compile(r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*(-?\d+)\s+Usage:\s*(\d+)")
+_USAGE = re.compile(
+    r"(\S+)\s*:\s*Grp:\s*-?\d+\s+cgrp:\s*\d+\s+Shares:\s*-?\d+\s+Usage:\s*(\d{1,18})\s.*", re.ASCII
+)
 
 
 def parse_usage(text: str) -> dict[str, float]:
-    """Read what ``pbsfs -p`` prints: usage by name."""
-    return {match[1]: float(match[3]) for match in _USAGE.finditer(text)}
+    """Read what ``pbsfs -p`` prints: usage by name.
+
+    Raises
+    ------
+    InputError
+        Naming the line that can't be read.
+    """
+    found: dict[str, float] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith(("Fairshare usage units", *TIMES)):
+            continue
+        match = _USAGE.fullmatch(f"{line.strip()} ")
+        if match is None:
+            raise InputError(f"line {number}: {line.strip()[:80]!r} tells nobody's usage")
+        found[match[1]] = float(match[2])
+    return found
 
 
 def parse_usage_times(text: str) -> tuple[int | None, int | None]:
@@ -44,7 +60,8 @@ def parse_resource_group(
     Raises
     ------
     InputError
-        Naming the line that can't be read, whose parent is not above it, or that is there twice.
+        Naming the line that can't be read, whose parent is not above it, that is there twice, or
+        that has a group of PBS's own.
     """
     found: dict[str, ShareGroup] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -57,6 +74,8 @@ def parse_resource_group(
         name, _, parent, shares = words[:_FIELDS]
         if name in found:
             raise InputError(f"{where}: {name!r} is there twice: leave one of them")
+        if name in ("root", *_PBS_OWN):
+            raise InputError(f"{where}: PBS has {name!r} by itself: leave it out")
         parent = "root" if parent == "TREEROOT" else parent
         if parent != "root" and parent not in found and parent != "unknown":
             raise InputError(f"{where}: the parent {parent!r} has no line above this one")

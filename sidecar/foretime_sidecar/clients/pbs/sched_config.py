@@ -11,7 +11,8 @@ from foretime_sim.sites.pbs.scheduler import PbsScheduler
 
 from foretime_sidecar.clients.pbs.amounts import parse_amount, parse_whole_number
 
-_LINE = re.compile(r"\s*(\w+)\s*:\s*(\"[^\"]*\"|\S+)\s*(\w+)?\s*")
+_LINE = re.compile(r"\s*(\w+)\s*:\s*(\"[^\"]*\"|\S+)\s*(\w+)?\s*(?:#.*)?")
+_TIMES = ("all", "prime", "non_prime")
 _YES = {"true": True, "t": True, "1": True, "yes": True}
 _NO = {"false": False, "f": False, "0": False, "no": False}
 _FUZZY = {"off": 1, "low": 60, "med": 600, "medium": 600, "high": 3600}
@@ -26,6 +27,13 @@ def _yes(word: str, where: str) -> bool:
 
 def _names(word: str, _where: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in word.split(",") if name.strip())
+
+
+def _period(word: str, where: str) -> int:
+    seconds = parse_amount(word, where)
+    if seconds < 1:
+        raise InputError(f"{where}: {word!r} is no time above 0")
+    return seconds
 
 
 def _part(word: str, where: str) -> float:
@@ -52,7 +60,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "preemptive_sched": ("preemptive_sched", _yes),
     "fairshare_enforce_no_shares": ("fairshare_enforce_no_shares", _yes),
     "prime_spill": ("prime_spill_s", parse_amount),
-    "fairshare_decay_time": ("fairshare_decay_time_s", parse_amount),
+    "fairshare_decay_time": ("fairshare_decay_time_s", _period),
     "unknown_shares": ("unknown_shares", parse_amount),
     "fairshare_decay_factor": ("fairshare_decay_factor", _part),
     "fairshare_usage_res": ("fairshare_usage_res", _text),
@@ -109,14 +117,17 @@ def parse_sched_config(
     keys: dict[str, list[tuple[str, bool]]] = {}
     other_times: dict[str, str] = {}
     left_out = []
+    seen: set[tuple[str, str]] = set()
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         where = f"line {number}"
-        match = _LINE.match(line)
+        match = _LINE.fullmatch(line)
         if match is None:
             raise InputError(f"{where}: {line.strip()[:80]!r} is no option with a value")
         option, word, when = match[1], match[2].strip('"'), (match[3] or "all").lower()
+        if when not in _TIMES:
+            raise InputError(f"{where}: {match[3]!r} is none of PRIME, NON_PRIME and ALL")
         if when == "non_prime":
             other_times[option] = word
             continue
@@ -124,6 +135,9 @@ def parse_sched_config(
             keys.setdefault(option, []).append(_sort_key(word, where))
         elif option in _KEYS:
             name, read = _KEYS[option]
+            if (option, when) in seen:
+                left_out.append(f"sched_config: {option} is there twice: the last counts.")
+            seen.add((option, when))
             values[name] = read(word, f"{where}: {option}")
         elif option in _NOT_MODELLED:
             left_out.append(f"sched_config: {_NOT_MODELLED[option]}.")

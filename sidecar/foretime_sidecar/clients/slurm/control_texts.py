@@ -84,8 +84,13 @@ def configuration_digest(values: Mapping[str, str]) -> str:
 
 def parse_parameters(items: Iterable[str]) -> dict[str, str]:
     """Read the items of ``SchedulerParameters``; one without a value has the value ""."""
-    pairs = (item.partition("=") for item in items if item)
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+    found: dict[str, str] = {}
+    for item in items:
+        name, _, value = item.partition("=")
+        if item:
+            # Slurm goes by the first (xstrcasestr).
+            found.setdefault(name.strip().lower(), value.strip())
+    return found
 
 
 def parse_federation(text: str) -> str:

@@ -48,6 +48,13 @@ def _time(value: object) -> int:
     return parse_pbs_duration(value)
 
 
+def _period(value: object) -> int:
+    seconds = _time(value)
+    if seconds < 1:
+        raise ValueError("give a time above 0")
+    return seconds
+
+
 def _fuzzy(value: object) -> int:
     if isinstance(value, str) and value in _SECONDS_OF_WORD:
         return _SECONDS_OF_WORD[value]
@@ -126,6 +133,7 @@ def _written_spans(spans: tuple[tuple[int, int], ...]) -> str:
 
 
 ANY_NUMBER = Kind(_number, repr)
+PERIOD = Kind(_period, lambda seconds: quoted(format_pbs_duration(seconds)))
 TIME = Kind(_time, lambda seconds: quoted(format_pbs_duration(seconds)))
 SORT_KEYS = Kind(
     _sort_keys,
@@ -201,7 +209,7 @@ SCHED_CONFIG_KEYS = {
     "fair_share": Key("fair_share", YES_OR_NO, "whether it holds"),
     "fairshare_usage_res": Key("fairshare_usage_res", TEXT, "what is charged"),
     "fairshare_entity": Key("fairshare_entity", TEXT, "who is charged"),
-    "fairshare_decay_time": Key("fairshare_decay_time_s", TIME, "time"),
+    "fairshare_decay_time": Key("fairshare_decay_time_s", PERIOD, "time above 0"),
     "fairshare_decay_factor": Key("fairshare_decay_factor", Kind(_part, repr), "0 to 1"),
     "fairshare_enforce_no_shares": Key("fairshare_enforce_no_shares", YES_OR_NO, "or not"),
     "unknown_shares": Key("unknown_shares", COUNT, "shares of all who are not in the tree"),

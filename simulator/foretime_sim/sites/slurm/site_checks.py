@@ -55,6 +55,11 @@ def _check_partitions(site: SlurmSite) -> None:
     for name, rules in site.rules.items():
         where = f"[{table_name('partitions', name)}]"
         _there(where, "QOS", [rules.qos] if rules.qos else [], site.qos, "QOS")
+        part = site.machine.slurm_partitions[site.machine.partition_index(name)]
+        if part.max_time_s is not None and (rules.default_time_s or 0) > part.max_time_s:
+            raise InputError(f"{where}: DefaultTime is longer than MaxTime: shorten it")
+        if part.default_memory_per_cpu_mib and rules.default_memory_per_node_mib:
+            raise InputError(f"{where}: it has DefMemPerCPU and DefMemPerNode: give one of them")
         for allowed, denied, what, key, known in (
             (rules.allow_qos, rules.deny_qos, "QOS", "QOS", site.qos),
             (rules.allow_accounts, rules.deny_accounts, "account", "Accounts", accounts),
@@ -70,6 +75,8 @@ def _check_accounts(site: SlurmSite) -> None:
         if each.user is not None:
             continue
         where = f"[{table_name('accounts', each.account)}]"
+        if not each.account:
+            raise InputError(f"{where}: the account has no name: give it one")
         if each.account in parents:
             raise InputError(f"{where}: the account is there twice: give it once")
         if each.slurm_partition is not None or each.default:
@@ -99,6 +106,8 @@ def _check_users(site: SlurmSite) -> None:
                 )
         if each.user is None:
             continue
+        if not each.user:
+            raise InputError(f"{where}: User is empty: name a user")
         _there(where, "Account", [each.account], accounts, "account")
         named = [each.slurm_partition] if each.slurm_partition is not None else []
         _there(where, "Partition", named, partitions, "partition")

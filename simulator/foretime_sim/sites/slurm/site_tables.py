@@ -31,6 +31,7 @@ from foretime_sim.sites.slurm.tres_text import (
 )
 
 COUNT = whole_number(0)
+WEIGHT = whole_number(0, 2**32 - 1)
 PREEMPT_TYPES = ("preempt/none", "preempt/qos", "preempt/partition_prio")
 PREEMPT_WORDS = ("OFF", "CANCEL", "REQUEUE", "SUSPEND", "GANG", "WITHIN", "PRIORITY")
 PREEMPT_PARAMETERS = {
@@ -49,6 +50,11 @@ PRIORITY_FLAGS = (
     "ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "FAIR_TREE", "NO_FAIR_TREE",
     "INCR_ONLY", "MAX_TRES", "MAX_TRES_GRES", "NO_NORMAL_ALL", "NO_NORMAL_ASSOC",
     "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES", "SMALL_RELATIVE_TO_TIME",
+)  # fmt: skip
+QOS_FLAGS = (
+    "DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS",
+    "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit", "Relative",
+    "RequiresReservation", "UsageFactorSafe",
 )  # fmt: skip
 ENFORCED = ("associations", "limits", "qos", "safe")
 
@@ -136,6 +142,23 @@ def _either(true: str, false: str) -> Kind:
     return Kind(lambda value: words.read(value) == true, lambda is_so: quoted((false, true)[is_so]))
 
 
+def _enforced(value: object) -> frozenset[str]:
+    """Read the words, with those that they stand for (``safe``: limits, limits: associations)."""
+    words: frozenset[str] = _some_of(*ENFORCED).read(value)
+    if "safe" in words:
+        words |= {"limits"}
+    return words | {"associations"} if words else words
+
+
+def _period(value: object) -> int:
+    seconds: int = CLOCK.read(value)
+    if seconds < 1:
+        raise ValueError("give a time above 0")
+    return seconds
+
+
+PERIOD = Kind(_period, CLOCK.write)
+ENFORCED_WORDS = Kind(_enforced, SET_OF_NAMES.write)
 TRES = Kind(_tres, lambda counts: quoted(format_tres(counts)))
 WEIGHTS = Kind(_weights, lambda weights: quoted(format_weights(weights)))
 AMOUNTS = Kind(_amounts, lambda amounts: quoted(format_amounts(amounts)))
@@ -146,7 +169,7 @@ MINUTES = Kind(lambda value: COUNT.read(value) * 60, _minutes)
 
 CONF_KEYS = {
     "EnforcePartLimits": Key("enforce_part_limits", one_of("NO", "ALL", "ANY"), "at submission"),
-    "AccountingStorageEnforce": Key("enforced", _some_of(*ENFORCED), "what accounting enforces"),
+    "AccountingStorageEnforce": Key("enforced", ENFORCED_WORDS, "what accounting enforces"),
     "PreemptType": Key("preempt_type", one_of(*PREEMPT_TYPES), "who preempts whom"),
     "PreemptMode": Key("preempt_mode", PREEMPT_MODE, "what happens to preempted jobs"),
     "PreemptExemptTime": Key("preempt_exempt_time_s", CLOCK, "before jobs may be preempted"),
@@ -165,17 +188,17 @@ TIMING_KEYS = {
 
 PRIORITY_KEYS = {
     "PriorityType": Key("multifactor", _either("priority/multifactor", "priority/basic"), "type"),
-    "PriorityWeightAge": Key("weight_age", COUNT, "weight"),
-    "PriorityWeightAssoc": Key("weight_assoc", COUNT, "weight"),
-    "PriorityWeightFairShare": Key("weight_fair_share", COUNT, "weight"),
-    "PriorityWeightJobSize": Key("weight_job_size", COUNT, "weight"),
-    "PriorityWeightPartition": Key("weight_partition", COUNT, "weight"),
-    "PriorityWeightQOS": Key("weight_qos", COUNT, "weight"),
+    "PriorityWeightAge": Key("weight_age", WEIGHT, "weight"),
+    "PriorityWeightAssoc": Key("weight_assoc", WEIGHT, "weight"),
+    "PriorityWeightFairShare": Key("weight_fair_share", WEIGHT, "weight"),
+    "PriorityWeightJobSize": Key("weight_job_size", WEIGHT, "weight"),
+    "PriorityWeightPartition": Key("weight_partition", WEIGHT, "weight"),
+    "PriorityWeightQOS": Key("weight_qos", WEIGHT, "weight"),
     "PriorityWeightTRES": Key("weight_tres", WEIGHTS, "weights by kind"),
     "PriorityMaxAge": Key("max_age_s", CLOCK, "time"),
     "PriorityDecayHalfLife": Key("decay_half_life_s", CLOCK, "time; 0: no decay"),
     "PriorityUsageResetPeriod": Key("usage_reset_period", one_of(*RESET_PERIODS), "period"),
-    "PriorityCalcPeriod": Key("calc_period_s", CLOCK, "time"),
+    "PriorityCalcPeriod": Key("calc_period_s", PERIOD, "time above 0"),
     "FairShareDampeningFactor": Key("dampening_factor", whole_number(1), "of classic fair share"),
     "PriorityFavorSmall": Key("favor_small", YES_OR_NO, "small jobs first"),
     "PriorityFlags": Key("flags", _some_of(*PRIORITY_FLAGS), "flags"),
@@ -280,7 +303,7 @@ _USED = {
 }
 QOS_KEYS = {
     "Priority": Key("priority", COUNT, "weighed against the others'"),
-    "Flags": Key("flags", SET_OF_NAMES, "flags"),
+    "Flags": Key("flags", _some_of(*QOS_FLAGS), "flags"),
     "UsageFactor": Key("usage_factor", NUMBER, "what usage is charged with"),
     "Preempt": Key("preempt", NAMES, "QOS whose jobs its jobs may preempt"),
     "PreemptMode": Key("preempt_mode", PREEMPT_MODE, "what happens to its jobs"),
