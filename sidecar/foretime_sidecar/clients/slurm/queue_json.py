@@ -6,9 +6,11 @@ they are not what they were in the reply before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
+import pydantic_core
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import MINUTE_S
@@ -16,7 +18,7 @@ from foretime_sim.files.json_members import pick_members
 
 from foretime_sidecar.clients.array_indices import count_indices, index_ranges
 from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
-from foretime_sidecar.clients.cluster import HeldNode
+from foretime_sidecar.clients.cluster import AskedNodes, HeldNode
 from foretime_sidecar.clients.slurm.json import (
     Json,
     decoded,
@@ -125,7 +127,7 @@ class KnownJobs:
             if known is None or known[0] != own or known[1] != nodes:
                 same = known[2] if known is not None and known[1] == nodes else None
                 own_read = {**_read(own, command), **_read(number_told, command)}
-                known = own, nodes, _queued(own_read, _read(nodes, command), same)
+                known = own, nodes, _queued(own_read, partial(_read, nodes, command), same)
             found[name] = known
             if known[2] is not None:
                 queued.append(known[2])
@@ -134,15 +136,19 @@ class KnownJobs:
 
 
 def _read(part: _Part, command: str) -> Json:
-    if isinstance(part, Mapping):
-        return part
-    read = decoded(part, command)
-    if not isinstance(read, Mapping):
+    if isinstance(part, bytes):
+        try:
+            read = pydantic_core.from_json(part)
+        except ValueError:
+            read = decoded(part, command)
+    else:
+        read = part
+    if not isinstance(read, dict):
         raise TypeError(f"{read!r} is no object")
     return read
 
 
-def _queued(job: Json, nodes: Json, same_nodes: QueuedJob | None) -> QueuedJob | None:
+def _queued(job: Json, nodes: Callable[[], Json], same_nodes: QueuedJob | None) -> QueuedJob | None:
     """Read one job: its own fields, those of its nodes, and who had the same nodes before."""
     state = QUEUE_STATES.get(state_of(job["job_state"]))
     if state is None:
@@ -157,13 +163,21 @@ def _queued(job: Json, nodes: Json, same_nodes: QueuedJob | None) -> QueuedJob |
         else:
             expression = text_of(job["array_task_string"]) or ""
             tasks, pending = count_tasks(expression), pending_tasks(expression)
+    if same_nodes is None:
+        of_nodes = nodes()
+        processors = max(number(of_nodes["cpus"]) or 1, 1)
+        asked: AskedNodes | None = asked_nodes(of_nodes)
+        licenses = text_of(of_nodes.get("licenses")) or ""
+    else:
+        processors = same_nodes.request.processors
+        asked, licenses = same_nodes.asked, same_nodes.licenses
     limit_min = number(job["time_limit"])
     reason = text_of(job["state_reason"]) or ""
     request = JobRequest(
         job_id,
         text_of(job["user_name"]),
         text_of(job["account"]),
-        max(number(nodes["cpus"]) or 1, 1),
+        processors,
         limit_min * MINUTE_S if limit_min else UNLIMITED_S,
         number(job["submit_time"]) or 0,
         text_of(job["partition"]),
@@ -193,18 +207,18 @@ def _queued(job: Json, nodes: Json, same_nodes: QueuedJob | None) -> QueuedJob |
         name=text_of(job.get("name")) or "",
         dependency=text_of(job["dependency"]) or "",
         array_limit=number(job.get("array_max_tasks")) or None,
-        asked=asked_nodes(nodes) if same_nodes is None else same_nodes.asked,
+        asked=asked,
         has_nodes=_held(nodes, same_nodes) if running else (),
         nice=_nice(number(job.get("nice")) or 0),
-        licenses=text_of(nodes.get("licenses")) or "",
+        licenses=licenses,
         ages_since=number(job.get("accrue_time")),
     )
 
 
-def _held(nodes: Json, same_nodes: QueuedJob | None) -> tuple[HeldNode, ...]:
+def _held(nodes: Callable[[], Json], same_nodes: QueuedJob | None) -> tuple[HeldNode, ...]:
     if same_nodes is not None and same_nodes.state is not QueueState.PENDING:
         return same_nodes.has_nodes
-    return held_nodes(nodes)
+    return held_nodes(nodes())
 
 
 def _nice(value: int) -> int:
