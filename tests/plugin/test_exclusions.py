@@ -24,8 +24,8 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.clients.pbs.json import parse_queue as parse_qstat
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sidecar.clients.slurm.json import parse_queue as parse_squeue
 from foretime_sidecar.clients.slurm.pyslurm_client import PySlurm
+from foretime_sidecar.clients.slurm.queue_json import parse_queue as parse_squeue
 from foretime_sidecar.clients.slurm.site import expand_nodes
 from foretime_sidecar.learning.exclusions import Exclusions, Why, exclusions_of, why_plain
 from foretime_sidecar.settings.settings import Settings

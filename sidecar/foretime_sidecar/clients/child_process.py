@@ -38,7 +38,7 @@ class Advice:
         return next((advice for words, advice in self.known.items() if words in said), self.check)
 
 
-class _Child(subprocess.Popen[str]):
+class _Child(subprocess.Popen[bytes]):
     """A child process that tells what it took of this machine's processors.
 
     Attributes
@@ -86,17 +86,33 @@ def spawn(
     TimeoutExpired
         If it does not end in time.
     """
+    done = _run(command, timeout_s, environment, stdin, request)
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, as_text(done.stdout), as_text(done.stderr)
+    )
+
+
+def as_text(printed: bytes) -> str:
+    """Decode what a command printed; bytes that are no UTF-8 are replaced."""
+    return printed.decode(errors="replace")
+
+
+def _run(
+    command: Sequence[str],
+    timeout_s: int,
+    environment: Mapping[str, str] | None,
+    stdin: str | None,
+    request: Request | None,
+) -> subprocess.CompletedProcess[bytes]:
     with _Child(
         command,
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
         env=environment,
     ) as child:
         try:
-            stdout, stderr = child.communicate(stdin, timeout_s)
+            stdout, stderr = child.communicate(None if stdin is None else stdin.encode(), timeout_s)
         except BaseException:
             child.kill()
             child.wait()
@@ -107,9 +123,10 @@ def spawn(
     return subprocess.CompletedProcess(command, child.returncode, stdout, stderr)
 
 
-def said_by(done: subprocess.CompletedProcess[str]) -> str:
+def said_by(done: subprocess.CompletedProcess[str] | subprocess.CompletedProcess[bytes]) -> str:
     """Give the first lines of what a failed command said, in one."""
-    lines = (done.stderr or done.stdout).strip().splitlines()[:_MOST_LINES]
+    said = done.stderr or done.stdout
+    lines = (as_text(said) if isinstance(said, bytes) else said).strip().splitlines()[:_MOST_LINES]
     return "; ".join(lines) or "no message"
 
 
@@ -158,7 +175,7 @@ class ChildProcesses:
         *,
         once: bool = False,
         accounting: bool = False,
-    ) -> str:
+    ) -> bytes:
         """Run a command and give what it printed.
 
         Parameters
@@ -189,11 +206,11 @@ class ChildProcesses:
         environment: Mapping[str, str],
         stdin: str | None,
         accounting: bool,
-    ) -> str:
+    ) -> bytes:
         command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
         try:
             with self._request_time.request(accounting=accounting) as request:
-                done = spawn(command, self._timeout_s, environment, stdin, request)
+                done = _run(command, self._timeout_s, environment, stdin, request)
         except OSError as error:
             raise SchedulerError(
                 f"can't run {command[0]}: {error.strerror}; {self._advice.install}, or set "

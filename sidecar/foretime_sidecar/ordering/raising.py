@@ -60,6 +60,8 @@ class SeenFactors:
         One that stands above the others already keeps its factor. Of an array the first task has
         one. Who has a fixed priority above that stays before them.
         """
+        if not starts:
+            return {}
         weighed = [self.own_priority(job) for job in waiting if self.is_weighed(job)]
         top = max(weighed, default=0)
         wanted = {}

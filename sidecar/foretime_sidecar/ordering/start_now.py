@@ -176,10 +176,14 @@ class StartNow:
             places = places_gained(waiting.values(), seen.own_priority, now)
             too_far = {name for name, place in places.items() if place > bound}
 
+        said: dict[str, RolePrediction | None] = {}
+
         def expected_of(job: QueuedJob) -> RolePrediction | None:
-            may = self._may_start(job, seen, exclusions, now)
-            may = may and job.request.job_id not in too_far
-            return self._expected(job, now, expected) if may else None
+            name = job.request.job_id
+            if name not in said:
+                may = self._may_start(job, seen, exclusions, now) and name not in too_far
+                said[name] = self._expected(job, now, expected) if may else None
+            return said[name]
 
         after_s = self._order.protect_after_s
 
@@ -193,8 +197,9 @@ class StartNow:
             )
 
         plan, wanted = planned()
-        if self._judge(waiting, plan.starts, now):
-            plan, wanted = planned()  # without those that were missed, which pause
+        if missed := self._judge(waiting, plan.starts, now):
+            said |= dict.fromkeys(missed)  # which pause
+            plan, wanted = planned()
         self._note_heads(plan.heads, look)
         changes = {
             name: 0
@@ -217,19 +222,19 @@ class StartNow:
 
     def _judge(
         self, waiting: Mapping[str, QueuedJob], starts: Sequence[QueuedJob], now: int
-    ) -> bool:
-        """Count who has not started though it was raised; give whether one was missed.
+    ) -> list[str]:
+        """Count who has not started though it was raised; give who was missed.
 
         One that still fits was missed, and too many of them open the breaker. One that does not was
         overtaken: since the daemon had looked, another has taken its nodes.
         """
         fit = {job.request.job_id for job in starts}
-        any_missed = False
+        all_missed: list[str] = []
         for name in self._raised_last:
             self.raised += 1
             missed = name in waiting and name in fit
             if missed:
-                any_missed = True
+                all_missed.append(name)
                 self.missed += 1
                 times, _ = self._misses.get(name, (0, 0))
                 pause_s = min(_FIRST_PAUSE_S * 2**times, _LONGEST_PAUSE_S)
@@ -246,7 +251,7 @@ class StartNow:
             )
             with self._lock:
                 self._breaker.add(BreakerEvent(now, "tripped", reason))
-        return any_missed
+        return all_missed
 
     def _forget_gone(self, waiting: Mapping[str, QueuedJob]) -> None:
         for known in (self._misses, self._asked, self._promised):

@@ -14,11 +14,13 @@ many short jobs that each delay nobody but them make the longest waits longer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
-from foretime_estimators.arrays import Int8Array, Int64Array
+from foretime_estimators.arrays import BoolArray, Float64Array, Int8Array, Int64Array
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import first_pass
@@ -30,10 +32,9 @@ from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy, Roles
 from foretime_sim.policies.role_times import RoleTimes
 
-from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.live_machine import LiveMachine
 from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, SortedOut, snapshot_of
 
@@ -60,13 +61,52 @@ class StartPlan:
     heads: Mapping[str, QueuedJob]
 
 
+class StartMoments:
+    """What the plans of a look begin with, worked out once, with what still holds of the last."""
+
+    def __init__(self) -> None:
+        self._prepared = PreparedJobs()
+        self._of: tuple[Look, QueueSnapshot | SortedOut] | None = None
+
+    def of(self, look: Look) -> QueueSnapshot | SortedOut:
+        """Give the snapshot of a look; its jobs sorted out, if none fits what is free."""
+        if self._of is None or self._of[0] is not look:
+            self._of = look, self._worked_out(look)
+        return self._of[1]
+
+    def _worked_out(self, look: Look) -> QueueSnapshot | SortedOut:
+        out = None
+        if look.cluster is not None:
+            with suppress(InputError):  # which the snapshot tells
+                out = SortedOut.of(
+                    look.queue,
+                    look.cluster,
+                    look.taken_at,
+                    look.reservations,
+                    prepared=self._prepared,
+                )
+        if out is not None and out.live is not None:
+            free = out.live.most_free([each.has for each in out.running])
+            asked = [each.request for each in out.pending]
+            if all(request is not None and request.cpus > free for request in asked):
+                return out
+        return snapshot_of(
+            look.queue,
+            look.cluster,
+            taken_at=look.taken_at,
+            reservations=look.reservations,
+            tells=False,
+            sorted_out=out,
+        )
+
+
 def plan_starts(
     look: Look,
     expected: Callable[[QueuedJob], RolePrediction | None],
     own_priority: Callable[[QueuedJob], int],
     lateness: Callable[[str], float],
     is_protected: Callable[[QueuedJob], bool],
-    prepared: PreparedJobs | None = None,
+    moments: StartMoments | None = None,
 ) -> StartPlan:
     """Say who should start now.
 
@@ -84,55 +124,20 @@ def plan_starts(
         candidates there must fit with grades from the expected runtime to the requested one.
     is_protected
         Whether a waiting job holds a reservation though it is not the first that has to wait.
-    prepared
-        As of `snapshot_of`.
+    moments
+        Of the looks before; ``None``: there were none.
     """
-    if prepared is not None and (stuck := _where_none_fits(look, prepared)) is not None:
-        live, waiting = stuck
-        for job in waiting:
-            expected(job)  # which is said as of when a job is first seen
-        return StartPlan((), _first_jobs(waiting, live, own_priority, look.taken_at))
-    taken = snapshot_of(
-        look.queue,
-        look.cluster,
-        taken_at=look.taken_at,
-        reservations=look.reservations,
-        tells=False,
-        prepared=prepared,
-    )
-    return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
-
-
-def _where_none_fits(
-    look: Look, prepared: PreparedJobs
-) -> tuple[LiveMachine, list[QueuedJob]] | None:
-    """Give the machine and who waits, if every job needs more CPUs than are free of it."""
-    if look.cluster is None:
-        return None
-    jobs = look.queue.jobs
-    waiting = [job for job in jobs if job.state is QueueState.PENDING]
-    try:
-        live = LiveMachine.of(look.cluster, waiting, look.reservations, look.taken_at)
-    except InputError:
-        return None
-    out = SortedOut.of(look.queue, prepared.of(jobs, live, knows_limits=False), live)
-    free = live.most_free([each.has for each in out.running])
-    if any(each.request is None or each.request.cpus <= free for each in out.pending):
-        return None
-    return live, [each.job for each in out.pending]
-
-
-def _first_jobs(
-    waiting: Sequence[QueuedJob],
-    live: LiveMachine,
-    own_priority: Callable[[QueuedJob], int],
-    now: int,
-) -> dict[str, QueuedJob]:
-    """Give the first job of each slurm_partition where none can start."""
-    partitions = _Partitions(live.machine.slurm_partitions)
-    priority = np.fromiter(map(own_priority, waiting), np.int64, len(waiting))
-    in_order = _in_order(waiting, priority, partitions)
-    return _heads(waiting, np.zeros(len(waiting), dtype=np.int8), in_order, partitions, now)
+    taken = (moments or StartMoments()).of(look)
+    if isinstance(taken, QueueSnapshot):
+        return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
+    waiting = [each.job for each in taken.pending]
+    for job in waiting:
+        expected(job)  # which is said as of when a job is first seen
+    if taken.live is None or not waiting:
+        return StartPlan((), {})
+    line = _Line.of(waiting, own_priority, taken.live.machine.slurm_partitions)
+    nobody = np.zeros(len(waiting), dtype=bool)
+    return StartPlan((), line.heads(line.in_order(line.priority), nobody, look.taken_at))
 
 
 def plan_starts_in(
@@ -147,55 +152,65 @@ def plan_starts_in(
     waiting = taken.jobs[len(taken.snapshot.running) :]
     if not waiting or taken.live is None:
         return StartPlan((), {})
-    of_job = {id(job): job for job in waiting}
-    times = {key: expected(job) for key, job in of_job.items()}
-    priority = {key: own_priority(job) for key, job in of_job.items()}
-    partitions = _Partitions(taken.live.machine.slurm_partitions)
-    late = {name: min(max(lateness(name), 0.0), 1.0) for name in partitions.tier}
+    line = _Line.of(waiting, own_priority, taken.live.machine.slurm_partitions)
+    times = [expected(job) for job in line.records]
     requested = taken.snapshot.pending.requested_time
-    by_job: dict[int, tuple[int, int]] = {}  # by what it is put in order, and must fit
-    for row, job in enumerate(waiting):
-        if (time := times[id(job)]) is not None and id(job) not in by_job:
-            share = max(late[name] for name in partitions.of(job))
-            by_job[id(job)] = (
-                max(round(start_key(time, job, now)), 1),
-                time.backfill + round((int(requested[row]) - time.backfill) * share),
-            )
-    limits = requested.tolist()
-    rows = [by_job.get(id(job)) or (limits[row],) * 2 for row, job in enumerate(waiting)]
-    order, fits = np.array(rows, dtype=np.int64).T.copy()
-    column = np.fromiter((priority[id(job)] for job in waiting), np.int64, len(waiting))
-    in_order = _in_order(waiting, column, partitions)
+    late = {name: min(max(lateness(name), 0.0), 1.0) for name in line.partitions.tier}
+    key, order, fits = _planned_with(line, times, requested, late, now)
+    priority = line.priority
+    in_order = line.in_order(priority)
 
     def started_with(reservations: int) -> Int8Array:
-        snapshot = as_asked(taken.snapshot, RoleTimes(order, fits, None), column)
+        snapshot = as_asked(taken.snapshot, RoleTimes(order, fits, None), priority)
         return first_pass(snapshot, _pass_with(reservations))
 
     started = started_with(1)
-    heads = _heads(waiting, started, in_order, partitions, now)
+    heads = line.heads(in_order, started != 0, now)
     of_head = {id(job) for job in heads.values()}
-    front = np.array(
-        [
-            how == StartedBy.HEAD or id(job) in of_head
-            for job, how in zip(waiting, started.tolist(), strict=True)
-        ]
-    )
-    held = [row for row in in_order if not front[row] and is_protected(waiting[row])]
-    if heads and (held := held[:MOST_PROTECTED]):
+    is_head = np.fromiter((id(job) in of_head for job in line.records), bool, len(line.records))
+    front = (started == StartedBy.HEAD) | is_head[line.record]
+    others = in_order[~front[in_order]].tolist()
+    protected = (row for row in others if is_protected(waiting[row]))
+    if heads and (held := list(islice(protected, MOST_PROTECTED))):
+        first = in_order[front[in_order]]
         front[held] = True
         fits[front] = requested[front]
-        first = [row for row in in_order if front[row] and row not in held]
-        others = [row for row in in_order if not front[row]]
-        column[[*first, *held, *others]] = np.arange(len(waiting), 0, -1)
+        behind = in_order[~front[in_order]]
+        priority = np.empty_like(priority)
+        priority[np.concatenate([first, held, behind])] = np.arange(len(waiting), 0, -1)
         started = started_with(1 + len(held))
-    highest = max((partitions.tier_of(job) for job in heads.values()), default=0)
-    starts: dict[int, float] = {}
-    for job, how in zip(waiting, started.tolist(), strict=True):
-        time = times[id(job)]
-        if how in (0, StartedBy.HEAD) or time is None or partitions.tier_of(job) < highest:
-            continue  # Slurm starts by itself who is the first
-        starts[id(job)] = start_key(time, job, now)
-    return StartPlan(tuple(of_job[key] for key in sorted(starts, key=starts.__getitem__)), heads)
+    highest = max((line.partitions.tier_of(job) for job in heads.values()), default=0)
+    starts: dict[int, QueuedJob] = {}
+    for row in np.flatnonzero((started != 0) & (started != StartedBy.HEAD)).tolist():
+        job, record = waiting[row], int(line.record[row])
+        if times[record] is not None and line.partitions.tier_of(job) >= highest:
+            starts[record] = job  # who is the first is started by Slurm itself
+    return StartPlan(tuple(starts[at] for at in sorted(starts, key=lambda at: key[at])), heads)
+
+
+def _planned_with(
+    line: _Line,
+    times: Sequence[RolePrediction | None],
+    requested: Int64Array,
+    late: Mapping[str, float],
+    now: int,
+) -> tuple[Float64Array, Int64Array, Int64Array]:
+    """Give by what records are put in order, and of each row the two times that a pass goes by.
+
+    These are what its place among candidates goes by, and what it must fit with.
+    """
+    jobs = len(line.records)
+    first = np.zeros(jobs, dtype=np.int64)  # a row of each record: all tasks ask for the same
+    first[line.record] = np.arange(len(line.record))
+    asked = requested[first]
+    said = np.array([(0, 0) if t is None else (t.queue, t.backfill) for t in times], np.int64)
+    queue, backfill = said.reshape(-1, 2).T
+    known = np.fromiter((time is not None for time in times), bool, jobs)
+    share = line.of_partitions({name: late[name] for name in late})
+    key = queue / (1 + line.waited_s(now) / AGEING_S)
+    order = np.where(known, np.maximum(np.rint(key), 1), asked).astype(np.int64)
+    fits = np.where(known, backfill + np.rint((asked - backfill) * share), asked).astype(np.int64)
+    return key, order[line.record], fits[line.record]
 
 
 @lru_cache(maxsize=2 * MOST_PROTECTED)
@@ -217,9 +232,14 @@ def as_asked(snapshot: Snapshot, times: RoleTimes, priority: Int64Array) -> Snap
     return snapshot.planned_on(np.maximum(running.requested_time, at_least), times, priority)
 
 
+def waits_since(job: QueuedJob) -> int:
+    """Say since when a job could start, epoch seconds."""
+    return max(job.eligible_time or 0, job.request.submit_time)
+
+
 def waited_s(job: QueuedJob, now: int) -> int:
     """Say for how long a job has waited since it could first start, seconds."""
-    return max(now - max(job.eligible_time or 0, job.request.submit_time), 0)
+    return max(now - waits_since(job), 0)
 
 
 def holds_reservation(job: QueuedJob, after_s: int, now: int) -> bool:
@@ -254,27 +274,76 @@ class _Partitions:
         return max(self.tier[name] for name in self.of(job))
 
 
-def _in_order(
-    waiting: Sequence[QueuedJob], priority: Int64Array, partitions: _Partitions
-) -> list[int]:
-    """Give the rows of waiting jobs, the first of the queue first."""
-    tiers = np.array([partitions.tier_of(job) for job in waiting])
-    submitted = np.array([job.request.submit_time for job in waiting])
-    return [int(row) for row in np.lexsort((submitted, -priority, -tiers))]
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Who waits: the scheduler's records, and the rows of a snapshot, one for each task.
 
+    Attributes
+    ----------
+    records
+        Each record once.
+    record
+        Of each row the index of its record.
+    priority
+        Of each row, without what we have added to it.
+    partitions
+        Those that take jobs.
+    """
 
-def _heads(
-    waiting: Sequence[QueuedJob],
-    started: Int8Array,
-    in_order: Sequence[int],
-    partitions: _Partitions,
-    now: int,
-) -> dict[str, QueuedJob]:
-    """Give the first job of each slurm_partition that has to wait."""
-    heads: dict[str, QueuedJob] = {}
-    for row in in_order:
-        job = waiting[row]
-        if not started[row] and (job.eligible_time or 0) <= now:
-            for name in partitions.of(job):
+    records: Sequence[QueuedJob]
+    record: Int64Array
+    priority: Int64Array
+    partitions: _Partitions
+
+    @classmethod
+    def of(
+        cls,
+        waiting: Sequence[QueuedJob],
+        own_priority: Callable[[QueuedJob], int],
+        partitions: Sequence[SlurmPartition],
+    ) -> _Line:
+        of_job = {id(job): job for job in waiting}
+        records = tuple(of_job.values())
+        index = {key: at for at, key in enumerate(of_job)}
+        record = np.fromiter((index[id(job)] for job in waiting), np.int64, len(waiting))
+        priority = np.fromiter(map(own_priority, records), np.int64, len(records))
+        return cls(records, record, priority[record], _Partitions(partitions))
+
+    def in_order(self, priority: Int64Array) -> Int64Array:
+        """Give the rows, the first of the queue first."""
+        jobs = len(self.records)
+        tiers = self.of_partitions(self.partitions.tier)[self.record]
+        submitted = np.fromiter((job.request.submit_time for job in self.records), np.int64, jobs)
+        return np.lexsort((submitted[self.record], -priority, -tiers))
+
+    def of_partitions(self, value: Mapping[str, float]) -> Float64Array:
+        """Give of each record the highest value of its slurm_partitions."""
+        highest = {
+            queue: max(value[name] for name in names) for queue, names in self._queues().items()
+        }
+        jobs = self.records
+        return np.fromiter((highest[job.request.queue] for job in jobs), np.float64, len(jobs))
+
+    def waited_s(self, now: int) -> Int64Array:
+        """Give of each record for how long it has waited, seconds."""
+        since = np.fromiter(map(waits_since, self.records), np.int64, len(self.records))
+        return np.maximum(now - since, 0)
+
+    def heads(self, in_order: Int64Array, started: BoolArray, now: int) -> dict[str, QueuedJob]:
+        """Give the first job of each slurm_partition that has to wait."""
+        jobs = self.records
+        could = np.fromiter(((job.eligible_time or 0) <= now for job in jobs), bool, len(jobs))
+        records = self.record[in_order[~started[in_order] & could[self.record[in_order]]]]
+        number = {queue: at for at, queue in enumerate(self._queues())}
+        queue = np.fromiter((number[job.request.queue] for job in jobs), np.int64, len(jobs))
+        _, first = np.unique(queue[records], return_index=True)
+        heads: dict[str, QueuedJob] = {}
+        for at in sorted(first.tolist()):
+            job = jobs[records[at]]
+            for name in self.partitions.of(job):
                 heads.setdefault(name, job)
-    return heads
+        return heads
+
+    def _queues(self) -> dict[str | None, tuple[str, ...]]:
+        """Give the slurm_partitions of jobs by how they name them."""
+        return {job.request.queue: self.partitions.of(job) for job in self.records}

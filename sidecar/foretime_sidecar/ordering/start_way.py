@@ -10,9 +10,8 @@ from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_sidecar.clients.client import QueuedJob, QueueState, SchedulerConfiguration
 from foretime_sidecar.ordering.own_site_factors import why_no_site_factors
 from foretime_sidecar.ordering.raising import SeenFactors
-from foretime_sidecar.ordering.start_plan import StartPlan, plan_starts
+from foretime_sidecar.ordering.start_plan import StartMoments, StartPlan, plan_starts
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 
 ExpectedOf = Callable[[QueuedJob], RolePrediction | None]
 
@@ -51,7 +50,7 @@ class SlurmStarts:
     owns_all = False
 
     def __init__(self) -> None:
-        self._prepared = PreparedJobs()
+        self._moments = StartMoments()
 
     def why_not(self, look: Look, configuration: SchedulerConfiguration) -> str:
         """Say why no job can be started safely; "" if one can."""
@@ -83,8 +82,6 @@ class SlurmStarts:
         is_protected: Callable[[QueuedJob], bool],
     ) -> tuple[StartPlan, dict[str, int]]:
         """Say who should start now, and what raises them."""
-        plan = plan_starts(
-            look, expected, seen.own_priority, lateness, is_protected, self._prepared
-        )
+        plan = plan_starts(look, expected, seen.own_priority, lateness, is_protected, self._moments)
         waiting = [job for job in look.queue.jobs if job.state is QueueState.PENDING]
         return plan, seen.above_all(plan.starts, waiting)

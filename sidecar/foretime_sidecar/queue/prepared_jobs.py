@@ -1,7 +1,7 @@
 """What a snapshot needs to know of each job, worked out once for as long as nothing of it changes.
 
-A client gives the same object again for a job of which it is told nothing new
-(`foretime_sidecar.clients.slurm.json.KnownJobs`), so that what was worked out of it still holds.
+A client gives the same object again for a job of which it is told nothing new: see
+`foretime_sidecar.clients.slurm.queue_json.KnownJobs`. So what was worked out of it still holds.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def snapshot_of(
     knows_limits: bool = False,
     of_pbs: bool = False,
     tells: bool = True,
-    prepared: PreparedJobs | None = None,
+    sorted_out: SortedOut | None = None,
 ) -> QueueSnapshot:
     """Take a queue as the beginning of forward runs.
 
@@ -130,24 +130,20 @@ def snapshot_of(
         Whether the scheduler is PBS, which tells other things of jobs.
     tells
         Whether the snapshot says whose its jobs are, for a site's own rules.
-    prepared
-        What was worked out of the jobs for the snapshot before; ``None``: nothing.
+    sorted_out
+        The jobs of just this queue, if that is known.
     """
-    live = None
-    if machine is not None:
-        waiting = [job for job in queue.jobs if job.state is QueueState.PENDING]
-        try:
-            live = LiveMachine.of(machine, waiting, reservations, taken_at)
-        except InputError as error:
-            shut_out = tuple(LeftOut(job, str(error)) for job in queue.jobs)
-            nothing = snapshot_of(Queue(0, ()), taken_at=taken_at)
-            return replace(nothing, left_out=shut_out, closed=str(error))
-    each_job = (prepared or PreparedJobs()).of(
-        queue.jobs, live, knows_limits=knows_limits and live is not None
-    )
-    sorted_out = SortedOut.of(queue, each_job, live)
-    running = sorted(sorted_out.running, key=lambda each: _start_time(each.job, taken_at))
-    pending = sorted_out.pending
+    try:
+        out = sorted_out or SortedOut.of(
+            queue, machine, taken_at, reservations, knows_limits=knows_limits
+        )
+    except InputError as error:
+        shut_out = tuple(LeftOut(job, str(error)) for job in queue.jobs)
+        nothing = snapshot_of(Queue(0, ()), taken_at=taken_at)
+        return replace(nothing, left_out=shut_out, closed=str(error))
+    live = out.live
+    running = sorted(out.running, key=lambda each: _start_time(each.job, taken_at))
+    pending = out.pending
     tasks = np.fromiter((each.job.tasks for each in pending), np.int64, len(pending))
     each_task = pending
     if (tasks > 1).any():
@@ -179,7 +175,7 @@ def snapshot_of(
         snapshot,
         tuple(each.submitted for each in in_columns),
         jobs,
-        tuple(sorted_out.left_out),
+        tuple(out.left_out),
         _not_modelled([each.job for each in pending], live, knows_limits=knows_limits),
         live,
     )
@@ -231,17 +227,54 @@ def _told(
 
 @dataclass(frozen=True, slots=True)
 class SortedOut:
-    """The jobs of a queue: those that run, those that can start, and the others."""
+    """The jobs of a queue: those that run, those that can start, and the others.
 
+    Attributes
+    ----------
+    live
+        The machine; ``None`` for a flat pool.
+    running, pending, left_out
+        The jobs.
+    """
+
+    live: LiveMachine | None
     running: list[PreparedJob]
     pending: list[PreparedJob]
     left_out: list[LeftOut]
 
     @classmethod
-    def of(cls, queue: Queue, jobs: Sequence[PreparedJob], live: LiveMachine | None) -> SortedOut:
-        """Sort the jobs of a queue."""
-        out = cls([], [], [])
-        for each in jobs:
+    def of(
+        cls,
+        queue: Queue,
+        machine: Cluster | None,
+        taken_at: int,
+        reservations: Sequence[Reservation] = (),
+        *,
+        knows_limits: bool = False,
+        prepared: PreparedJobs | None = None,
+    ) -> SortedOut:
+        """Sort the jobs of a queue.
+
+        Parameters
+        ----------
+        queue, machine, taken_at, reservations, knows_limits
+            As of `snapshot_of`.
+        prepared
+            What was worked out of the jobs of the queue before; ``None``: nothing.
+
+        Raises
+        ------
+        InputError
+            If no node of the machine takes jobs.
+        """
+        live = None
+        if machine is not None:
+            waiting = [job for job in queue.jobs if job.state is QueueState.PENDING]
+            live = LiveMachine.of(machine, waiting, reservations, taken_at)
+        out = cls(live, [], [], [])
+        for each in (prepared or PreparedJobs()).of(
+            queue.jobs, live, knows_limits=knows_limits and live is not None
+        ):
             job, reason = each.job, each.left_out
             if reason is None and live is None and job.state is QueueState.PENDING:
                 reason = _why_not_in_pool(job, queue)

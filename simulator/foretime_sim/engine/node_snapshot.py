@@ -140,8 +140,15 @@ class NodeRequests:
     def of_each(cls, requests: Sequence[Request]) -> NodeRequests:
         """Make them of what each job asks for."""
         numbers: dict[Request, int] = {}
-        number = [numbers.setdefault(request, len(numbers)) for request in requests]
-        return cls(tuple(numbers), np.array(number, dtype=np.int64))
+        # Mostly a few objects over and over, and to hash one takes its time.
+        number = {
+            key: numbers.setdefault(request, len(numbers))
+            for key, request in {id(request): request for request in requests}.items()
+        }
+        return cls(
+            tuple(numbers),
+            np.fromiter((number[id(request)] for request in requests), np.int64, len(requests)),
+        )
 
     def take(self, jobs: Int64Array) -> NodeRequests:
         """Give the requests of some of the jobs."""

@@ -177,6 +177,10 @@ class Site:
         for job in self.random.sample(waiting, 500):
             job["start_time"] = number(NOW + self.random.randint(60, 80_000))
 
+    def forget(self) -> None:
+        """Keep what is published alone: no daemon has a hundred megabytes of JSON as objects."""
+        self.jobs.clear()
+
     def weigh(self) -> None:
         """Let Slurm work out every priority anew, as each PriorityCalcPeriod."""
         for job in self.jobs:
@@ -237,6 +241,7 @@ def test_a_look_at_a_deep_queue(benchmark: Any, site: Site, sidecar: Sidecar, wh
         if when == "all priorities anew":
             site.weigh()
         site.publish()
+    site.forget()
     sidecar.poll(NOW + 30)
     changes = site.folder / "changes"
     changes.touch()

@@ -15,7 +15,8 @@ from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, FinishedRecord, JobChange, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sidecar.clients.slurm.json import parse_finished, parse_queue, pending_tasks
+from foretime_sidecar.clients.slurm.json import parse_finished
+from foretime_sidecar.clients.slurm.queue_json import parse_queue, pending_tasks
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import SchedulerSettings, Settings, TableSettings
 from foretime_sidecar.store.store import Store

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.client import QueuedJob
-from foretime_sidecar.clients.slurm.commands import decoded
-from foretime_sidecar.clients.slurm.json import KnownJobs, parse_queue
+from foretime_sidecar.clients.slurm.json import decoded
+from foretime_sidecar.clients.slurm.queue_json import KnownJobs, parse_queue
 
 
 @pytest.fixture(params=["22.05", "26.05"])
@@ -63,16 +63,77 @@ def test_a_job_that_is_gone_is_not_kept(reply: dict[str, Any]) -> None:
     assert not any(one is other for one, other in zip(before, again, strict=True))
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_text_is_read_as_what_it_says(reply: dict[str, Any], indent: int | None) -> None:
+    text = json.dumps(reply, indent=indent).encode()
+    assert parse_queue(text) == parse_queue(reply)
+
+
+def test_of_a_text_too_a_job_of_which_nothing_is_new_is_the_same_object(
+    reply: dict[str, Any],
+) -> None:
+    known = KnownJobs()
+    before = parse_queue(json.dumps(reply).encode(), known=known)
+    for job in reply["jobs"]:
+        job["last_sched_evaluation"] = 17  # which nobody reads
+    after = parse_queue(json.dumps(reply).encode(), known=known)
+    assert after == before
+    assert all(one is other for one, other in zip(before, after, strict=True))
+
+
+def test_whatever_a_text_tells_of_a_job_it_is_read_as_if_it_were_new(
+    reply: dict[str, Any],
+) -> None:
+    """Each field of each job takes the value that it has of another job."""
+    jobs, tried = reply["jobs"], 0
+    known = KnownJobs()
+    for place, job in enumerate(jobs):
+        other = next(other for other in jobs if other["job_state"] != job["job_state"])
+        for name in job:
+            if other.get(name, job[name]) == job[name]:
+                continue
+            tried += 1
+            changed = [*jobs[:place], {**job, name: other[name]}, *jobs[place + 1 :]]
+            text = json.dumps({"jobs": changed}).encode()
+            assert _read(text, known) == _read({"jobs": changed}), name
+    assert tried > 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jobs": [], "errors": [{"error": "slurmctld is down"}]}',
+        '{"errors": []}',
+        '{"jobs": {}}',
+        '{"jobs": [17]}',
+        '{"jobs": [{}]}',
+        '{"jobs": [{"job_state": "PENDING"}]}',
+        '{"jobs": [], "jobs": 17}',
+    ],
+)
+def test_a_text_of_an_unknown_shape_is_told_as_what_it_says(text: str) -> None:
+    said = _read(json.loads(text))
+    assert isinstance(said, str)
+    assert _read(text.encode()) == said
+
+
 @pytest.mark.parametrize(
     "text", ['{"name": "\\ud800", "n": [1, 2.5, null, true, 184467440737095516160]}', "[]", "NaN"]
 )
 def test_json_is_decoded_as_the_standard_library_does(text: str) -> None:
-    assert repr(decoded(text)) == repr(json.loads(text))
+    assert repr(decoded(text.encode(), "squeue")) == repr(json.loads(text))
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("text", ["", "CLUSTER: main\n{}", '{"jobs": ['])
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    assert decoded(b'"\xff"', "squeue") == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "CLUSTER: main\n{}", '{"jobs": [', '{"jobs": [{"job_id": x}]}']
+)
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        decoded(text)
+    for read in (decoded, parse_queue):
+        with pytest.raises(SchedulerError, match="squeue did not print JSON"):
+            read(text.encode(), "squeue")
     assert gc.isenabled()

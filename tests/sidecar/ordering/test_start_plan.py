@@ -9,9 +9,15 @@ from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
-from foretime_sidecar.ordering.start_plan import AGEING_S, StartPlan, plan_starts
+from foretime_sidecar.ordering.start_plan import (
+    AGEING_S,
+    StartMoments,
+    StartPlan,
+    plan_starts,
+    plan_starts_in,
+)
 from foretime_sidecar.queue.forecast_question import Look
-from foretime_sidecar.queue.prepared_jobs import PreparedJobs
+from foretime_sidecar.queue.queue_snapshot import snapshot_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,19 +75,22 @@ def _plan(
             return None
         return RolePrediction(round(hours * HOUR), round(hours * HOUR), job.request.requested_time)
 
-    kept = PreparedJobs()
-    anew, first, second = (
-        plan_starts(
-            Look(NOW, Queue(len(cluster.nodes), jobs), cluster=cluster),
-            expected_of,
-            lambda job: job.priority - (raised or {}).get(job.request.job_id, 0),
-            lambda _: late,
-            lambda job: job.request.job_id in protected,
-            prepared,
-        )
-        for prepared in (None, kept, kept)
+    def own_priority(job: QueuedJob) -> int:
+        return job.priority - (raised or {}).get(job.request.job_id, 0)
+
+    asked = (
+        expected_of,
+        own_priority,
+        lambda _: late,
+        lambda job: job.request.job_id in protected,
     )
-    assert anew == first == second, "what is kept from look to look changes nothing"
+    kept = StartMoments()
+    looks = [Look(NOW, Queue(len(cluster.nodes), jobs), cluster=cluster) for _ in range(3)]
+    anew = plan_starts(looks[0], *asked)
+    for look in (*looks, looks[-1]):
+        assert plan_starts(look, *asked, kept) == anew, "what is kept changes nothing"
+    taken = snapshot_of(looks[0].queue, cluster, taken_at=NOW)
+    assert plan_starts_in(taken, *asked) == anew, "nor does it that none fits what is free"
     return anew
 
 
@@ -104,6 +113,29 @@ def test_what_is_expected_to_end_before_the_head_job_starts() -> None:
     plan = _plan(_cluster(4), *queue, expected={"2": 0.5, "3": 3, "4": 1.5, "5": 1})
     assert _names(plan) == ["5", "4"], "3 would run into the head job; the shortest is first"
     assert {name: job.request.job_id for name, job in plan.heads.items()} == {"main": "2"}
+
+
+def test_of_another_look_nothing_is_taken_from_the_look_before() -> None:
+    """The running job has ended, with all else as it was."""
+    cluster, kept = _cluster(4), StartMoments()
+    waiting = (_waits("2", 4, 1, priority=9), _waits("3", 2, 1, priority=8))
+
+    def names(*jobs: QueuedJob) -> list[str]:
+        look = Look(NOW, Queue(4, jobs), cluster=cluster)
+        plan = plan_starts(
+            look,
+            lambda job: RolePrediction(60, 60, HOUR),
+            lambda job: job.priority,
+            lambda _: 0.0,
+            lambda _: False,
+            kept,
+        )
+        return [*_names(plan), *(head.request.job_id for head in plan.heads.values())]
+
+    runs = _runs("1", 0, 2, 3, ago_s=HOUR)
+    assert names(runs, *waiting) == ["3", "2"]
+    assert names(*waiting) == ["3"], "2 starts by itself, and 3 has to wait"
+    assert names(runs, *waiting) == ["3", "2"]
 
 
 def test_where_nobody_fits_the_first_job_of_each_partition_is_named() -> None:

@@ -20,7 +20,7 @@ from foretime_sidecar.clients.client import (
     Reservation,
 )
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
-from foretime_sidecar.clients.slurm.json import parse_queue
+from foretime_sidecar.clients.slurm.queue_json import parse_queue
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.safety.limit_repairs import (

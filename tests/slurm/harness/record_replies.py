@@ -131,8 +131,8 @@ class Recorder(SubprocessRunner):
         name = argv[0] if argv[0] != "scontrol" else f"scontrol-{argv[2]}"
         if isinstance(reply, str):
             self.printed[f"{name}.txt"] = reply
-        else:
-            self.printed[f"{name}.json"] = json.dumps(reply)
+        elif isinstance(reply, bytes):
+            self.printed[f"{name}.json"] = reply.decode()
         return reply
 
 

@@ -107,6 +107,8 @@ class _Recorder:
 
     def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
         answer = self.run(argv, stdin)
+        if isinstance(answer, bytes):
+            answer = json.loads(answer)
         self.answers.append([list(argv), answer])
         return answer
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sim.sites.pbs.formula import RANK
 
-from foretime_sidecar.clients.child_process import Advice, ChildProcesses
+from foretime_sidecar.clients.child_process import Advice, ChildProcesses, as_text
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
     Cursor,
@@ -69,7 +69,8 @@ class PbsProcesses:
         # The commands turn epoch seconds into local time: this way it is always UTC.
         environment = {**os.environ, "TZ": "UTC0", "LC_ALL": "C"}
         # A change that was refused would be refused again.
-        return self._children.output(argv, environment, once=argv[0] in ("qalter", "qmgr"))
+        once = argv[0] in ("qalter", "qmgr")
+        return as_text(self._children.output(argv, environment, once=once))
 
 
 class PbsCommands(SchedulerClient):

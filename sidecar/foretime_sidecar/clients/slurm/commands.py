@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import pydantic_core
 from foretime_estimators.jobs.errors import SchedulerError
 
-from foretime_sidecar.clients.child_process import Advice, ChildProcesses
+from foretime_sidecar.clients.child_process import Advice, ChildProcesses, as_text
 from foretime_sidecar.clients.client import (
     ControllerLoad,
     Cursor,
@@ -32,8 +30,9 @@ from foretime_sidecar.clients.slurm.control_texts import (
     parse_processors,
     parse_reservations,
 )
-from foretime_sidecar.clients.slurm.json import ENDINGS, KnownJobs, parse_finished, parse_queue
+from foretime_sidecar.clients.slurm.json import ENDINGS, parse_finished
 from foretime_sidecar.clients.slurm.nodes import parse_cluster
+from foretime_sidecar.clients.slurm.queue_json import KnownJobs, parse_queue
 from foretime_sidecar.clients.slurm.site import (
     ASSOCIATION_FIELDS,
     QOS_FIELDS,
@@ -52,9 +51,9 @@ class CommandRunner(Protocol):
     """Runs one command: a subprocess on a real system, a call of the mock Slurm in a replay."""
 
     def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
-        """Run a command and give its output: decoded JSON if ``--json`` is in it, text otherwise.
+        """Run a command and give what it prints: text, or bytes if ``--json`` is in it.
 
-        Raises `SchedulerError` if the command fails.
+        A mock may give the JSON decoded. Raises `SchedulerError` if the command fails.
         """
 
 
@@ -90,32 +89,10 @@ class SubprocessRunner:
         if "--json" not in argv:
             environment["SLURM_TIME_FORMAT"] = "%s"
         # What is sent in may have been done in part, so it is not sent twice.
-        text = self._children.output(
+        printed = self._children.output(
             argv, environment, stdin, once=bool(stdin), accounting=argv[0] in _ACCOUNTING
         )
-        if "--json" not in argv:
-            return text
-        try:
-            return decoded(text)
-        except json.JSONDecodeError as error:
-            raise SchedulerError(
-                f"{argv[0]} --json did not print JSON ({error}); is Slurm built with its JSON "
-                "serializer?"
-            ) from error
-
-
-def decoded(text: str) -> object:
-    """Decode JSON; JSONDecodeError as `json.loads`.
-
-    A deep queue is a hundred megabytes of it. What takes longest then is the search for garbage,
-    which decoding does not make, and then the decoder of the standard library. Halves of surrogate
-    pairs it reads alone.
-    """
-    with uncollected():
-        try:
-            return pydantic_core.from_json(text)
-        except ValueError:
-            return json.loads(text)
+        return printed if "--json" in argv else as_text(printed)
 
 
 class SlurmCommands:
@@ -171,7 +148,7 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
-        with uncollected():  # which would go through the whole reply as soon as it was decoded
+        with uncollected():  # many objects come, and all of them stay
             jobs = parse_queue(
                 self._ask(["squeue", "--all", "--json", *self._without_header]), known=self._known
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 _NO_VALUE = 4294967294  # NO_VAL; one more is INFINITE
 
 
@@ -11,7 +9,7 @@ def number(value: object) -> int | None:
     """Give a number in either of Slurm's forms; ``None`` if unset or infinite."""
     if isinstance(value, int):
         return value if 0 <= value < _NO_VALUE else None
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if not value.get("set") or value.get("infinite"):
             return None
         return number(value.get("number"))

@@ -30,7 +30,12 @@ from foretime_sidecar.clients.client import (
     SiteLimits,
 )
 from foretime_sidecar.clients.request_time import RequestTime
-from foretime_sidecar.clients.slurm.json import OPT_OUT, QUEUE_STATES, count_tasks, pending_tasks
+from foretime_sidecar.clients.slurm.queue_json import (
+    OPT_OUT,
+    QUEUE_STATES,
+    count_tasks,
+    pending_tasks,
+)
 from foretime_sidecar.clients.slurm.release import slurm_release
 
 _UP = ("IDLE", "MIXED", "ALLOCATED", "COMPLETING")

@@ -27,7 +27,8 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.slurm.commands import EARLIEST, LATEST, SlurmCommands
-from foretime_sidecar.clients.slurm.json import KnownJobs, parse_finished, parse_queue
+from foretime_sidecar.clients.slurm.json import parse_finished
+from foretime_sidecar.clients.slurm.queue_json import KnownJobs, parse_queue
 from foretime_sidecar.clients.slurm.rest_connection import RestCaller
 from foretime_sidecar.clients.slurm.rest_json import (
     parse_rest_configuration,
