@@ -26,8 +26,8 @@ def uninstall_steps(site: SlurmSite) -> list[str]:
     out += [f"{key}={before}".rstrip("=") for key, before in record.values.items()]
     steps = [
         f"touch {site.settings.hook.disable_file}: no new job is planned",
-        "waiting jobs get back what their users asked for (TimeMin, TimeLimit), and lose the site "
-        "factors that the daemon has given them",
+        "waiting jobs get back what their users asked for (TimeMin, TimeLimit)",
+        "jobs lose the site factors that the daemon has given them",
         *(f"{site.conf_path}: {change}" for change in out),
         *(
             _file_step(name, file.before is None)

@@ -18,7 +18,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
 )
 from foretime_sidecar.queue.site_factors import (
-    earlier_of,
+    of_started,
     pending_names,
     put_back,
     queued_names,
@@ -59,6 +59,7 @@ class OwnSiteFactors:
         self._lock = lock
         self._has_none = False  # for sure; the store may tell of a time before this start
         self._gone: set[str] = set()  # from the queue, at the last look
+        self._cleared: set[str] = set()  # of ours, since they have started
 
     def all(self) -> GivenFactors:
         """Give them by job: the one that it has is among them. And what was there before each."""
@@ -118,16 +119,18 @@ class OwnSiteFactors:
             with self._lock:
                 self._store.settle_site_factors(given)
                 self._store.forget_site_factors(factors.keys() - given.keys())
+            self._cleared |= factors.keys() - given.keys()
 
     def of_started(self, ours: GivenFactors, jobs: Sequence[QueuedJob]) -> dict[str, int]:
         """Give what jobs that have started had before ours: requeued, they would wait with it.
 
         PBS changes no rank of a job that runs.
         """
-        started = (queued_names(jobs) - pending_names(jobs)) & ours.keys()
-        if self._owns_all or not started:
+        if self._owns_all or not ours:
             return {}
-        return {name: earlier_of(ours[name], None) for name in sorted(started)}
+        started = of_started(ours, jobs)
+        self._cleared &= started.keys()
+        return {name: to for name, to in started.items() if name not in self._cleared}
 
     def forget_gone(self, ours: Iterable[str], jobs: Sequence[QueuedJob]) -> None:
         """Forget those of jobs that the queue has no more; on PBS, too, of those that run.

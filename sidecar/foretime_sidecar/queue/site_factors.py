@@ -115,12 +115,27 @@ def given_back(
     jobs
         The queue.
     """
-    return {
+    waiting = {
         name: earlier
-        for name in sorted(ours.keys() & queued_names(jobs))
+        for name in sorted(ours.keys() & pending_names(jobs))
         for factor, earlier in [(factors.get(name), earlier_of(ours[name], factors.get(name)))]
         if factor is None or factor in ours[name] or factor == earlier == 0
     }
+    return waiting | of_started(ours, jobs)
+
+
+def of_started(ours: Mapping[str, Mapping[int, int]], jobs: Sequence[QueuedJob]) -> dict[str, int]:
+    """Give the jobs that have started with a site factor of ours, and what each had before.
+
+    Of an array that has started as a whole it is each task that runs: Slurm says no to a change of
+    all, done as it is, where one has ended. While a task waits its array's factor is all of theirs.
+    """
+    waiting, found = pending_names(jobs), {}
+    for job in jobs:
+        names = {job.request.job_id, name_of(job)} & ours.keys()
+        if job.state is not QueueState.PENDING and names and not names & waiting:
+            found[job.request.job_id] = earlier_of(ours[max(names, key=len)], None)
+    return found
 
 
 def earlier_of(given: Mapping[int, int], factor: int | None) -> int:
