@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from foretime_estimators.jobs.errors import StateError
+
 from foretime_sidecar.daemon.daemon_lock import daemon_lives
 from foretime_sidecar.install.installed_files import InstallRecord, digest, put_file, read_file
 from foretime_sidecar.install.slurm_conf import SlurmConf, octets
@@ -134,7 +136,11 @@ def uninstall(site: SlurmSite) -> Outcome:
 
 
 def _clear_jobs(site: SlurmSite, outcome: Outcome) -> None:
-    changed = give_back_on_slurm(site.controller, Path(site.settings.store.path))
+    try:
+        changed = give_back_on_slurm(site.controller, Path(site.settings.store.path))
+    except StateError as error:  # all else was given back, and nothing else needs the store
+        outcome.notes += [] if str(error) in outcome.notes else [str(error)]
+        return
     if changed:
         outcome.done.append(f"gave {len(changed)} waiting jobs back what was asked for")
 

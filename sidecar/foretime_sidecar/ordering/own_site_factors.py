@@ -103,6 +103,7 @@ class OwnSiteFactors:
         before = earlier or {}
         given = {name: factor for name, factor in factors.items() if factor != before.get(name, 0)}
         self._has_none = False
+        self._cleared -= given.keys()
         with self._lock:
             self._store.note_site_factors(given, before)
         changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]

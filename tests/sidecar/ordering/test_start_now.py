@@ -278,6 +278,20 @@ def test_what_has_started_keeps_no_factor_that_it_would_wait_with_once_requeued(
     assert len(world.noting.sent) == 1
 
 
+def test_one_that_is_raised_again_and_starts_keeps_no_factor_either(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    assert world.look() == 0, "it was missed, and pauses"
+    world.pass_time(61)
+    assert world.look() == 1
+    world.pass_time(10)
+    assert job in world.running()
+    world.noting.sent.clear()
+    world.look()
+    assert world.noting.sent == [f"update JobId={job} SiteFactor=0"]
+
+
 def test_a_running_job_whose_factor_slurm_does_not_take_back_is_not_forgotten(
     world: World,
 ) -> None:
