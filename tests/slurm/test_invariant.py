@@ -3,6 +3,10 @@
 Every kind of job meets every limit, on a plain cluster and on one with the hook and the daemon;
 what becomes of it must be the same on both. All ask for 20 minutes and are planned with 4; every
 limit lies between.
+
+On a third cluster the daemon starts jobs at once. Its nodes are idle for 15 minutes before a job
+that needs all of them, so that each of these jobs is worth to be raised. There whoever starts must
+be one that starts on the plain cluster, where nothing stands in the way but the limit.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pytest
@@ -153,6 +158,18 @@ class Site:
         lines.append("add user erin account=a0")
         self.cluster.checked(["sacctmgr", "-i"], stdin="\n".join([*lines, "quit", ""]))
 
+    def block(self) -> None:
+        """Have one node full for 15 minutes, and a job before all others that needs eight."""
+        shared = [
+            f"p{number}" for name, number in self.numbers.items() if not LIMITS[name].reservation
+        ]
+        words = ["--account=a0", "--exclusive", "-t15"]
+        self.cluster.wait_for_state(
+            self.cluster.sbatch("-N1", *words, user="erin"), "RUNNING", timeout_s=60
+        )
+        head = (f"-N{SHARED_NODES}", f"--partition={','.join(shared)}", *words[:2], "-t5")
+        self.cluster.sbatch(*head, user="erin")
+
     def reserve(self, names: Sequence[str]) -> None:
         """Make the reservations of these limits."""
         for name in names:
@@ -258,19 +275,46 @@ def run(site: Site, look_awaited: Callable[[], None]) -> dict[tuple[str, str], O
     return outcomes
 
 
-def EXPERIMENT(  # noqa: N802
-    release: SlurmRelease,
-) -> dict[str, dict[tuple[str, str], Outcome]]:
-    nodes = SHARED_NODES + sum(bool(limit.reservation) for limit in LIMITS.values())
-    with SlurmCluster(release, nodes=nodes, cpus=64) as plain:
-        outcomes = {"plain": run(Site(plain), lambda: None)}
-    with SlurmCluster(release, nodes=nodes, cpus=64) as hooked:
-        site = Site(hooked)
-        hooked.install_hook()
-        hooked.table.unlink()
-        with LiveSidecar(hooked, ("alice", "bob")) as daemon:
-            outcomes["hooked"] = run(site, daemon.wait_for_look)
-    return outcomes
+Outcomes = dict[tuple[str, str], Outcome]
+NODES = SHARED_NODES + sum(bool(limit.reservation) for limit in LIMITS.values())
+
+
+def plain(release: SlurmRelease) -> Outcomes:
+    with SlurmCluster(release, nodes=NODES, cpus=64) as cluster:
+        return run(Site(cluster), lambda: None)
+
+
+def hooked(release: SlurmRelease) -> Outcomes:
+    with SlurmCluster(release, nodes=NODES, cpus=64) as cluster:
+        site = Site(cluster)
+        cluster.install_hook()
+        cluster.table.unlink()
+        with LiveSidecar(cluster, ("alice", "bob")) as daemon:
+            return run(site, daemon.wait_for_look)
+
+
+def raised(release: SlurmRelease) -> Outcomes:
+    """Have jobs started at once, and see that all is given back as the daemon ends."""
+    conf = {"PriorityType": "priority/multifactor"}
+    with SlurmCluster(release, nodes=NODES, cpus=64, conf=conf) as cluster:
+        site = Site(cluster)
+        site.block()
+        start_now: dict[str, dict[str, object]] = {"queue_order": {"order": "start-now"}}
+        with LiveSidecar(cluster, ("alice", "bob"), start_now) as daemon:
+            outcomes = run(site, daemon.wait_for_look)
+            daemon.end()
+            text = cluster.checked(["sprio", "--noheader", "--format=%S"])
+            assert set(text.split()) == {"0"}, "given back"
+            return outcomes
+
+
+WAYS = {"plain": plain, "hooked": hooked, "raised": raised}
+
+
+def EXPERIMENT(release: SlurmRelease) -> dict[str, Outcomes]:  # noqa: N802
+    with ThreadPoolExecutor() as side_by_side:
+        runs = {way: side_by_side.submit(run, release) for way, run in WAYS.items()}
+        return {way: run.result() for way, run in runs.items()}
 
 
 CASES = [
@@ -283,7 +327,7 @@ CASES = [
 
 @pytest.mark.parametrize(("limit", "kind"), CASES, ids=lambda text: str(text))
 def test_same_as_without_foretime(
-    experiment: dict[str, dict[tuple[str, str], Outcome]],
+    experiment: dict[str, Outcomes],
     release: SlurmRelease,
     limit: str,
     kind: str,
@@ -303,8 +347,34 @@ def test_same_as_without_foretime(
         )
 
 
+@pytest.mark.parametrize(("limit", "kind"), CASES, ids=lambda text: str(text))
+def test_raised_jobs_start_only_where_they_would_without_foretime(
+    experiment: dict[str, Outcomes], limit: str, kind: str
+) -> None:
+    plain, raised = experiment["plain"][limit, kind], experiment["raised"][limit, kind]
+    assert raised.accepted == plain.accepted
+    assert not raised.planned
+    assert limits_of(raised) == limits_of(plain)
+    for state in ("RUNNING", "PENDING JobHeld", "DEADLINE"):
+        had, has = (sum(one.startswith(state) for one in each.states) for each in (plain, raised))
+        assert has <= had if state == "RUNNING" else has == had, state
+
+
+def limits_of(outcome: Outcome) -> set[str]:
+    """Give each limit once: a task that is raised becomes a record of its own."""
+    return {state.partition(" limit ")[2] for state in outcome.states}
+
+
+def test_unlimited_jobs_are_started_at_once(experiment: dict[str, Outcomes]) -> None:
+    """So the others were worth to be raised, too."""
+    for kind in KINDS.keys() - {"tested-only", "heterogeneous"}:
+        states = experiment["raised"]["none", kind].states
+        assert states, kind
+        assert all(state == "RUNNING limit 00:20:00" for state in states), (kind, states)
+
+
 def test_unlimited_jobs_run_and_are_planned(
-    experiment: dict[str, dict[tuple[str, str], Outcome]],
+    experiment: dict[str, Outcomes],
 ) -> None:
     for kind in KINDS:
         outcome = experiment["hooked"]["none", kind]

@@ -61,6 +61,26 @@ class DaemonLock:
             os.close(self._descriptors.pop())
 
 
+def daemon_lives(settings: Settings) -> bool:
+    """Whether a daemon has the store of these settings; not if that can't be told."""
+    try:
+        descriptor = os.open(
+            lock_path("store.path", Path(settings.store.path)),
+            os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK,
+        )
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def lock_path(setting: str, path: Path) -> Path:
     """Give the lock of what a setting names: two spellings of one path have the same.
 

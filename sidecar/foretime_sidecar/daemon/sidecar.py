@@ -370,15 +370,26 @@ class Sidecar:
             self._mend(seen, mode, None, refined)
             raise
         self._mend(seen, mode, exclusions, refined)
-        if self.oversight.note(seen, self.learner, exclusions, now, refined):
-            self._next_publication = now
-        if self.noted_bounds is not None and self.forecasting is None:
-            self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
-        self.scheduler.arrange(seen, configuration, self._scheduled_time_of)
-        if self.scheduler.starts is not None:
-            _, why_not = self.oversight.allowed(Mode.ENFORCE, "")
-            self.scheduler.starts.arrange(seen, configuration, self._expected, exclusions, why_not)
+        try:
+            if self.oversight.note(seen, self.learner, exclusions, now, refined):
+                self._next_publication = now
+            if self.noted_bounds is not None and self.forecasting is None:
+                self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
+            self._arrange(seen, configuration, exclusions)
+        except StateError:
+            # Nothing may be changed that can't be written down; what was is put back.
+            self.scheduler.give_back(seen.queue.jobs)
+            raise
         return seen
+
+    def _arrange(
+        self, seen: Look, configuration: SchedulerConfiguration, exclusions: Exclusions
+    ) -> None:
+        """Put the queue in order, or start jobs at once, unless planning is switched off."""
+        _, why_not = self.oversight.allowed(Mode.ENFORCE, "")
+        self.scheduler.arrange(seen, configuration, self._scheduled_time_of, why_not)
+        if self.scheduler.starts is not None:
+            self.scheduler.starts.arrange(seen, configuration, self._expected, exclusions, why_not)
 
     def _mend(
         self, seen: Look, mode: Mode, exclusions: Exclusions | None, refined: Refined

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from foretime_estimators.jobs.errors import StateError
+
+from foretime_sidecar.daemon.daemon_lock import daemon_lives
 from foretime_sidecar.install.installed_files import InstallRecord, digest, put_file, read_file
 from foretime_sidecar.install.slurm_conf import SlurmConf, octets
 from foretime_sidecar.install.slurm_install import LUA, SOFT_LIMIT, Outcome, SlurmSite
@@ -26,6 +29,7 @@ def uninstall_steps(site: SlurmSite) -> list[str]:
     steps = [
         f"touch {site.settings.hook.disable_file}: no new job is planned",
         "waiting jobs get back what their users asked for (TimeMin, TimeLimit)",
+        "jobs lose the site factors that the daemon has given them",
         *(f"{site.conf_path}: {change}" for change in out),
         *(
             _file_step(name, file.before is None)
@@ -37,7 +41,10 @@ def uninstall_steps(site: SlurmSite) -> list[str]:
     if SOFT_LIMIT in record.words:
         steps += [f"{site.conf_path}: {SOFT_LIMIT[0]}: without {SOFT_LIMIT[1]}"]
         steps += ["scontrol reconfigure"]
-    return [*steps, f"rm {site.settings.hook.disable_file}, if it was not there before"]
+    last = f"rm {site.settings.hook.disable_file}, if it was not there before"
+    if site.settings.starts_jobs or site.settings.queue_order.keeps_order:
+        last += ", and no daemon runs that would change the queue's order again"
+    return [*steps, last]
 
 
 def _file_step(name: str, added: bool) -> str:
@@ -114,14 +121,26 @@ def uninstall(site: SlurmSite) -> Outcome:
     for path in untouched:
         put_file(path, record.files[str(path)].content_before())
     put_file(site.record_path, None)
-    if made:
-        switch_on(switch)
-        outcome.done.append(f"rm {switch}")
+    settings = site.settings
+    if not made:
+        return outcome
+    if (settings.starts_jobs or settings.queue_order.keeps_order) and daemon_lives(settings):
+        outcome.notes.append(
+            f"{switch} stays: the daemon runs, and would change the queue's order again; stop it "
+            "(systemctl disable --now foretime), then remove the file"
+        )
+        return outcome
+    switch_on(switch)
+    outcome.done.append(f"rm {switch}")
     return outcome
 
 
 def _clear_jobs(site: SlurmSite, outcome: Outcome) -> None:
-    changed = give_back_on_slurm(site.controller)
+    try:
+        changed = give_back_on_slurm(site.controller, Path(site.settings.store.path))
+    except StateError as error:  # all else was given back, and nothing else needs the store
+        outcome.notes += [] if str(error) in outcome.notes else [str(error)]
+        return
     if changed:
         outcome.done.append(f"gave {len(changed)} waiting jobs back what was asked for")
 

@@ -42,8 +42,9 @@ class QueueOrdering:
     counts as any other part of a job's priority, and is put back as it was.
 
     It refuses where that would do nothing or undo another's work: without priority/multifactor,
-    with another site-factor plugin, or in a federation. Then all of its own are given back, and the
-    log says why; it looks again the next time.
+    with another site-factor plugin, or in a federation, while somebody disabled Foretime, or while
+    the circuit breaker is open. Then all of its own are given back, and the log says why; it looks
+    again the next time.
 
     Parameters
     ----------
@@ -92,6 +93,7 @@ class QueueOrdering:
         look: Look,
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
+        why_not: str = "",
     ) -> int:
         """Put the pending jobs in order, and give how many site factors changed.
 
@@ -103,6 +105,8 @@ class QueueOrdering:
             The scheduler's.
         scheduled_time
             t_sched of a job, seconds.
+        why_not
+            Why nothing may be put in order now; "" if it may.
 
         Raises
         ------
@@ -115,7 +119,7 @@ class QueueOrdering:
         if not self._settings.keeps_order:
             return self.give_back(jobs)
         ours = self._own.all()
-        refused = why_no_site_factors(configuration)
+        refused = why_not or why_no_site_factors(configuration)
         if refused:
             if refused != self.refused:
                 logger.error("the queue is not put in order: %s", refused)
@@ -141,7 +145,9 @@ class QueueOrdering:
             first = heads_of(jobs, places, now)
             in_order = [*first, *(name for name in in_order if name not in first)]
         changes = wanted_factors(in_order, places, self._settings.highest_site_factor)
-        self._own.send(changes, {name: places[name].earlier for name in changes})
+        started = self._own.of_started(ours, jobs)
+        earlier = {name: places[name].earlier for name in changes}
+        self._own.send(changes | started, earlier | started)
         self._own.forget_gone(ours, jobs)
         return len(changes)
 

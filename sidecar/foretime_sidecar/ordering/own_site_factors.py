@@ -17,7 +17,13 @@ from foretime_sidecar.clients.client import (
     SchedulerClient,
     SchedulerConfiguration,
 )
-from foretime_sidecar.queue.site_factors import given_back, pending_names, take_ranks
+from foretime_sidecar.queue.site_factors import (
+    of_started,
+    pending_names,
+    put_back,
+    queued_names,
+    take_ranks,
+)
 from foretime_sidecar.store.site_factors import GivenFactors
 from foretime_sidecar.store.store import Store
 
@@ -52,6 +58,8 @@ class OwnSiteFactors:
         self._store = store
         self._lock = lock
         self._has_none = False  # for sure; the store may tell of a time before this start
+        self._gone: set[str] = set()  # from the queue, at the last look
+        self._cleared: set[str] = set()  # of ours, since they have started
 
     def all(self) -> GivenFactors:
         """Give them by job: the one that it has is among them. And what was there before each."""
@@ -95,6 +103,7 @@ class OwnSiteFactors:
         before = earlier or {}
         given = {name: factor for name, factor in factors.items() if factor != before.get(name, 0)}
         self._has_none = False
+        self._cleared -= given.keys()
         with self._lock:
             self._store.note_site_factors(given, before)
         changes = [JobChange(job_id, site_factor=factor) for job_id, factor in factors.items()]
@@ -111,12 +120,31 @@ class OwnSiteFactors:
             with self._lock:
                 self._store.settle_site_factors(given)
                 self._store.forget_site_factors(factors.keys() - given.keys())
+            self._cleared |= factors.keys() - given.keys()
+
+    def of_started(self, ours: GivenFactors, jobs: Sequence[QueuedJob]) -> dict[str, int]:
+        """Give what jobs that have started had before ours: requeued, they would wait with it.
+
+        PBS changes no rank of a job that runs.
+        """
+        if self._owns_all or not ours:
+            return {}
+        started = of_started(ours, jobs)
+        self._cleared &= started.keys()
+        return {name: to for name, to in started.items() if name not in self._cleared}
 
     def forget_gone(self, ours: Iterable[str], jobs: Sequence[QueuedJob]) -> None:
-        """Forget those of jobs that are pending no more."""
-        if gone := set(ours) - pending_names(jobs):
+        """Forget those of jobs that the queue has no more; on PBS, too, of those that run.
+
+        One that is requeued is not told of while its last run completes, so it counts as gone when
+        it is at two looks.
+        """
+        gone = set(ours) - (pending_names(jobs) if self._owns_all else queued_names(jobs))
+        forgotten = gone if self._owns_all else gone & self._gone
+        self._gone = gone - forgotten
+        if forgotten:
             with self._lock:
-                self._store.forget_site_factors(gone)
+                self._store.forget_site_factors(forgotten)
 
     def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> int:
         """Put back what jobs had before every site factor of ours; give how many still had one.
@@ -138,13 +166,15 @@ class OwnSiteFactors:
             self._has_none = True
             return 0
         queue = self._client.queue().jobs if jobs is None else jobs
-        before = given_back(ours, self._client.site_factors(), queue)
-        changes = [JobChange(job_id, site_factor=factor) for job_id, factor in before.items()]
-        if changes:
-            logger.warning("the queue's own order is given back: %d jobs", len(changes))
-            self._client.update(changes)
-        self._forget(ours)
-        return len(changes)
+        given = put_back(self._client, ours, queue)
+        if given:
+            logger.warning("the queue's own order is given back: %d jobs", len(given))
+        done = ours.keys() & queued_names(queue)
+        with self._lock:
+            self._store.forget_site_factors(done)
+        self.forget_gone(ours.keys() - done, queue)
+        self._has_none = not self._gone
+        return len(given)
 
     def _give_back_ranks(self, ours: Iterable[str], jobs: Sequence[QueuedJob] | None) -> int:
         """Take every rank away, also from a job that ran with one and waits again."""

@@ -163,8 +163,10 @@ class StartNow:
             job.request.job_id: job for job in look.queue.jobs if job.state is QueueState.PENDING
         }
         self._forget_gone(waiting)
+        started = self._own.of_started(ours, look.queue.jobs)
         if not waiting:
             self._judge(waiting, (), now)
+            self._own.send(started, started)
             self._own.forget_gone(ours, look.queue.jobs)
             return 0
         factors = self._client.site_factors()
@@ -207,7 +209,7 @@ class StartNow:
             if name not in wanted and seen.own_part(waiting[name])
         }
         changes |= {name: to for name, to in wanted.items() if ours.get(name, {}).keys() != {to}}
-        self._own.send(changes)
+        self._own.send(changes | started, started)
         self._own.forget_gone(ours.keys() - wanted.keys(), look.queue.jobs)
         raised = [raised_name(job) for job in plan.starts]
         self._raised_last = frozenset(raised)

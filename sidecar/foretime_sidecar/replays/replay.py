@@ -288,6 +288,7 @@ class Replay:
             hook=HookSettings(
                 mode="enforce" if adjusts or self.starts_now else "observe",
                 mechanism=self.mechanism.value,
+                disable_file=str(folder / "foretime.off"),  # not this machine's
                 # The mock has no deadlines, and its guard is the engine's own.
                 planned_at="submission",
                 starvation_guard_s=0,

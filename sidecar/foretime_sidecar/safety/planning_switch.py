@@ -10,7 +10,9 @@ from foretime_estimators.jobs.errors import InputError, SchedulerError
 
 from foretime_sidecar.clients.client import JobChange
 from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.queue.site_factors import put_back
 from foretime_sidecar.safety.limit_repairs import Repair, changes_of, undone
+from foretime_sidecar.store.site_factors import site_factors_in
 
 _ROUNDS = 5
 _PAUSE_S = 0.2
@@ -103,13 +105,32 @@ def give_back(
     )
 
 
-def give_back_on_slurm(controller: SlurmController) -> list[str]:
-    """Do it on Slurm; see `give_back`."""
-    return give_back(
-        lambda: undone(controller.jobs(), "planning is switched off"),
-        controller.update,
-        "root or a Slurm operator",
-    )
+def give_back_on_slurm(controller: SlurmController, store: Path) -> list[str]:
+    """Do it on Slurm, with what a daemon that is dead has raised; see `give_back`.
+
+    Parameters
+    ----------
+    controller
+        Slurm's.
+    store
+        The daemon's, which tells of the site factors that it has set.
+
+    Raises
+    ------
+    SchedulerError
+        As of `give_back`; or if a site factor could not be put back.
+    StateError
+        If the store can't be read. All else has been done.
+    """
+    try:
+        planned = give_back(
+            lambda: undone(controller.jobs(), "planning is switched off"),
+            controller.update,
+            "root or a Slurm operator",
+        )
+    finally:
+        raised = put_back(controller.client, site_factors_in(store))
+    return list(dict.fromkeys([*planned, *raised]))
 
 
 def _job_ids(repairs: Iterable[Repair]) -> Iterable[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from foretime_estimators.jobs.errors import StateError
 
-from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerClient
-from foretime_sidecar.queue.site_factors import given_back, pending_names, take_ranks
+from foretime_sidecar.clients.client import QueuedJob, SchedulerClient
+from foretime_sidecar.queue.site_factors import put_back, take_ranks
 from foretime_sidecar.safety.heartbeat import heartbeat_path, promised_pause_s, silent_for_s
 from foretime_sidecar.safety.limit_repairs import Repair, changes_of, lowered_limits, undone
 from foretime_sidecar.safety.refinements import refined_in
@@ -37,7 +37,7 @@ class WatchdogResult:
     repairs
         The changes made.
     site_factors
-        Pending jobs whose site factor, or rank on PBS, was the daemon's, and was taken away.
+        Jobs whose site factor, or rank on PBS, was the daemon's, and was taken away.
     """
 
     alive: bool
@@ -88,9 +88,13 @@ def watch(settings: Settings, client: SchedulerClient, now: float) -> WatchdogRe
         repairs += undone(jobs, "as the daemon is silent")
     elif not soft_limit:
         repairs += undone(jobs, "as the soft limit is lost", limits=False)
-    raised = [] if alive else _site_factors(settings, client, jobs)
-    if repairs or raised:
-        client.update([*changes_of(repairs), *raised])
+    raised: list[str] = []
+    try:
+        if repairs:
+            client.update(changes_of(repairs))
+    finally:
+        if not alive:
+            raised = _put_back(settings, client, jobs)
     if failure is not None:
         raise failure
     return WatchdogResult(alive, silent_s, withdrew, tuple(repairs), len(raised))
@@ -116,18 +120,13 @@ def _is_alive(silent_s: float | None, settings: Settings) -> bool:
     return silent_s is not None and silent_s <= settings.table.watchdog_after_s
 
 
-def _site_factors(
-    settings: Settings, client: SchedulerClient, jobs: Sequence[QueuedJob]
-) -> list[JobChange]:
-    """Give the changes that put back what pending jobs had before the daemon's site factors."""
+def _put_back(settings: Settings, client: SchedulerClient, jobs: Sequence[QueuedJob]) -> list[str]:
+    """Put back what jobs had before the daemon's site factors, as far as its store can be read."""
     try:
         ours = site_factors_in(Path(settings.store.path))
     except StateError:
         return []
-    if ours.keys().isdisjoint(pending_names(jobs)):
-        return []
-    before = given_back(ours, client.site_factors(), jobs)
-    return [JobChange(name, site_factor=factor) for name, factor in before.items()]
+    return put_back(client, ours, jobs)
 
 
 def _withdraw(path: Path) -> bool:

@@ -113,15 +113,16 @@ class PbsStrategy:
         look: Look,
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
+        why_not: str,
     ) -> None:
         """Take away ranks of a daemon that raised jobs, and died, where the settings raise none."""
         if self.starts is None:
             self._ranks.give_back(look.queue.jobs)
 
-    def give_back(self) -> None:
+    def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> None:
         """Take away every rank of ours."""
         if self.starts is not None:
-            self.starts.give_back()
+            self.starts.give_back(jobs)
 
 
 def pbs_client(scheduler: SchedulerSettings, request_time: RequestTime) -> PbsCommands:

@@ -134,16 +134,17 @@ class SlurmStrategy:
         look: Look,
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
+        why_not: str,
     ) -> None:
         """Put the queue in order through site factors."""
         if self.ordering is not None:
-            self.ordering.arrange(look, configuration, scheduled_time)
+            self.ordering.arrange(look, configuration, scheduled_time, why_not)
 
-    def give_back(self) -> None:
+    def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> None:
         """Take away every site factor of ours."""
         for factors in (self.ordering, self.starts):
             if factors is not None:
-                factors.give_back()
+                factors.give_back(jobs)
 
 
 def slurm_client(scheduler: SchedulerSettings, request_time: RequestTime) -> SchedulerClient:

@@ -76,8 +76,15 @@ class SchedulerStrategy(Protocol):
         look: Look,
         configuration: SchedulerConfiguration,
         scheduled_time: Callable[[QueuedJob], int],
+        why_not: str,
     ) -> None:
-        """Put the queue in order, if the settings say so, by t_sched of its jobs (seconds)."""
+        """Put the queue in order, if the settings say so, by t_sched of its jobs (seconds).
 
-    def give_back(self) -> None:
-        """Give back what is only good while the daemon runs: the queue's order."""
+        ``why_not``: why it may not be; "" if it may.
+        """
+
+    def give_back(self, jobs: Sequence[QueuedJob] | None = None) -> None:
+        """Give back what is only good while the daemon runs: the queue's order.
+
+        ``jobs``: the queue as it is; ``None`` asks for it.
+        """

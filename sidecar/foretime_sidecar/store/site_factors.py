@@ -25,13 +25,19 @@ def given_factors(rows: Iterable[tuple[Any, ...]]) -> GivenFactors:
 
 
 def site_factors_in(path: Path) -> GivenFactors:
-    """Give them by job, as `given_factors`.
+    """Give them by job, as `given_factors`; none where there is no store.
 
     Raises
     ------
     StateError
         If it can't be read.
     """
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return {}
+    except OSError:
+        pass  # opening it says why
     try:
         with read_only(path, timeout_s=1) as connection:
             return given_factors(connection.execute(SELECT))

@@ -154,7 +154,7 @@ class Site:
         """Let the commands print it; of the nodes the load has changed."""
         waiting = [job for job in self.jobs if job["job_state"] == ["PENDING"]]
         self.write("squeue.json", json.dumps(self.reply, indent=1))
-        self.write("sprio.txt", "".join(f"{job['job_id']}|0\n" for job in waiting))
+        self.write("sprio.txt", "".join(f"{job['job_id']}|0|1|0 0 0 0 0 0 0 \n" for job in waiting))
         line = (ASSETS / "site/nodes-lines.txt").read_text(encoding="utf-8").splitlines()[0]
         name = line.split()[0]
         fields = dict(part.split("=", 1) for part in line.split() if "=" in part)

@@ -17,6 +17,7 @@ from foretime_sidecar.clients.slurm.control_texts import (
     parse_load,
     parse_numbers,
     parse_processors,
+    parse_site_factors,
 )
 from foretime_sidecar.clients.slurm.json import parse_finished
 from foretime_sidecar.daemon.sidecar import Sidecar
@@ -175,15 +176,34 @@ def test_reservations_have_their_times_processors_and_flags(recorded: Recorded) 
 def test_other_replies_are_read_or_refused_with_what_was_expected() -> None:
     text = "Federation: fed1\nSelf:       lab:127.0.0.1:6817 ID:1 FedState:ACTIVE Features:\n"
     assert parse_federation(text) == "fed1"
-    assert parse_numbers(" 7|5\n16|-7\n\n", "sprio") == {"7": 5, "16": -7}
-    with pytest.raises(SchedulerError, match=r"sprio answered '7\|x'; expected NAME\|NUMBER"):
-        parse_numbers("7|x", "sprio")
+    assert parse_numbers(" 7|5\n16|-7\n\n", "sacctmgr") == {"7": 5, "16": -7}
+    with pytest.raises(SchedulerError, match=r"sacctmgr answered '7\|x'; expected NAME\|NUMBER"):
+        parse_numbers("7|x", "sacctmgr")
     with pytest.raises(SchedulerError, match=r"expected NAME\|NUMBER"):
-        parse_numbers(f"7|{'9' * 5_000}", "sprio")
+        parse_numbers(f"7|{'9' * 5_000}", "sacctmgr")
+    for strange in ("7|5", "7|x|5|0 0", f"7|{'9' * 5_000}|1|0", "7|5|-1|0", "7|5|1|0|0"):
+        with pytest.raises(SchedulerError, match=r"expected NAME\|SITE\|PRIORITY\|PARTS"):
+            parse_site_factors(strange)
     with pytest.raises(SchedulerError, match="expected A/I/O/T"):
         parse_processors(f"{'9' * 5_000}/0/0/16")
     with pytest.raises(SchedulerError, match="sdiag did not tell the server thread count"):
         parse_load("sdiag: error: slurmctld is down")
+
+
+@pytest.mark.parametrize(
+    ("line", "factor"),
+    [
+        ("2|0|1|0 0 0 0 50 0 0 ", 0),  # nice takes all that it has
+        ("2|0|100|0 0 0 0 -100 0 0 ", 0),
+        ("2|5000|5000|0 0 0 0 0 0 0 ", 5000),
+        ("2|-7|149|0 0 0 156 0 0 0 ", -7),
+        ("2|0|3|0 0 0 0 0 0 0 cpu=0", 0),  # of parts that are shown as 0
+        ("2|0|777|0 0 0 0 0 0 0 ", None),  # fixed, whatever its site factor
+    ],
+)
+def test_of_a_fixed_priority_no_site_factor_is_known(line: str, factor: int | None) -> None:
+    """Lines of a live 22.05 and 26.05, which print them alike."""
+    assert parse_site_factors(f"{line}\n").get("2") == factor
 
 
 def test_a_poll_repeats_and_loses_nothing(recorded: Recorded, now: int, tmp_path: Path) -> None:

@@ -325,7 +325,7 @@ def test_a_daemon_that_raises_none_gives_back_what_a_dead_one_raised(world: Worl
     )
     daemon = PbsStrategy(settings, world.client, world.store, threading.RLock(), None)
     look = Look(world.pbs.now, world.client.queue(), True, Correction.PBS)
-    daemon.arrange(look, world.client.configuration(), lambda _: 0)
+    daemon.arrange(look, world.client.configuration(), lambda _: 0, "")
     assert not any(world.ranks().values())
     assert world.store.site_factors() == {}
 

@@ -236,6 +236,7 @@ def start(world: Noting, tmp_path: Path) -> Iterator[Start]:
             {
                 "table": {"path": str(tmp_path / "table")},
                 "queue_order": {"order": order} | more,
+                "hook": {"disable_file": str(tmp_path / "off")},
             }
         )
         stores.append(Store(tmp_path / "store"))
@@ -290,6 +291,22 @@ def test_whoever_has_waited_too_long_goes_first(world: Noting, start: Start) -> 
     assert in_order(world) == ["2", "3", "4", "5", "50", "9"], "9 has not waited for so long"
 
 
+def test_it_is_given_back_while_foretime_is_disabled(
+    world: Noting, start: Start, tmp_path: Path
+) -> None:
+    sidecar = start()
+    sidecar.look(NOW)
+    assert set(factors_of(world).values()) != {0}
+    (tmp_path / "off").touch()
+    sidecar.look(NOW + 60)
+    assert set(factors_of(world).values()) == {0}
+    assert "off exists" in sidecar.order_refused
+    (tmp_path / "off").unlink()
+    sidecar.look(NOW + 120)
+    assert set(factors_of(world).values()) != {0}
+    assert sidecar.order_refused == ""
+
+
 def test_it_is_given_back_at_the_end(world: Noting, start: Start) -> None:
     sidecar = start()
     sidecar.look(NOW)
@@ -327,6 +344,8 @@ def test_jobs_that_are_gone_are_forgotten(world: Noting, start: Start) -> None:
     assert "2" in sidecar.store.site_factors()
     world.slurm.cancel(2)
     sidecar.look(NOW + 60)
+    assert "2" in sidecar.store.site_factors(), "it may be one that is requeued, and completes"
+    sidecar.look(NOW + 120)
     assert "2" not in sidecar.store.site_factors()
 
 

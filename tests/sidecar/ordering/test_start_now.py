@@ -258,6 +258,57 @@ def test_a_daemon_that_was_killed_finds_what_it_had_raised(world: World) -> None
     assert world.store.site_factors() == {}
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_has_started_keeps_no_factor_that_it_would_wait_with_once_requeued(
+    world: World, *, is_lost: bool
+) -> None:
+    """Also where the daemon is lost before it sees that the job has started."""
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    world.pass_time(10)
+    assert job in world.running()
+    if is_lost:
+        world.start()
+    world.noting.sent.clear()
+    world.look()
+    assert world.noting.sent == [f"update JobId={job} SiteFactor=0"]
+    assert world.store.site_factors() == {}
+    world.look()
+    assert len(world.noting.sent) == 1
+
+
+def test_one_that_is_raised_again_and_starts_keeps_no_factor_either(world: World) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == 1
+    assert world.look() == 0, "it was missed, and pauses"
+    world.pass_time(61)
+    assert world.look() == 1
+    world.pass_time(10)
+    assert job in world.running()
+    world.noting.sent.clear()
+    world.look()
+    assert world.noting.sent == [f"update JobId={job} SiteFactor=0"]
+
+
+def test_a_running_job_whose_factor_slurm_does_not_take_back_is_not_forgotten(
+    world: World,
+) -> None:
+    job = world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    world.look()
+    world.pass_time(10)
+    world.noting.refuses = True
+    world.look()
+    with pytest.raises(SchedulerError, match="denied"):
+        world.starts.give_back()
+    assert set(world.store.site_factors()) == {job}
+    world.noting.refuses = False
+    world.starts.give_back()
+    assert world.store.site_factors() == {}
+
+
 def test_what_another_order_left_is_given_back_first(world: World) -> None:
     """Its site factors stand in the priorities of that look, and would make others the first."""
     job = world.submit(1, 5, expected_h=1)

@@ -153,10 +153,17 @@ class LiveSidecar:
         """Tell one table from the next; empty without one."""
         return self.cluster.run(["stat", "--format=%i", str(self.cluster.table)]).stdout.strip()
 
+    def end(self) -> None:
+        """End it with SIGTERM."""
+        self._send("TERM")
+
     def kill(self) -> None:
         """End it with SIGKILL."""
+        self._send("KILL")
+
+    def _send(self, signal: str) -> None:
         if self._daemon is not None:
-            self.cluster.run(["kill", "-KILL", self._pid_file.read_text().strip()])
+            self.cluster.run(["kill", f"-{signal}", self._pid_file.read_text().strip()])
             self._daemon.wait(_READY_S)
             self._daemon = None
 

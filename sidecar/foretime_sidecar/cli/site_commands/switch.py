@@ -30,8 +30,9 @@ from foretime_sidecar.table.table import read_table
 def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> None:
     """Plan no more jobs from the next submission on, and clear those that wait.
 
-    Run it as root on slurmctld's host (each of them), or PBS's. Slurm keeps time_min_as_soft_limit.
-    On PBS jobs that wait get a soft_walltime as long as their walltime, and lose their ft_rank.
+    Run it as root on slurmctld's host (each of them), or PBS's. Slurm keeps time_min_as_soft_limit,
+    and jobs lose the site factors that the daemon has given them, also if it is dead. On PBS jobs
+    that wait get a soft_walltime as long as their walltime, and lose their ft_rank.
 
     Example: [bold]foretime disable[/bold]
     """
@@ -48,7 +49,8 @@ def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> Non
 
 
 def _give_back_on_slurm(settings: Settings) -> list[str]:
-    return give_back_on_slurm(SlurmController(settings.scheduler.commands_dir))
+    controller = SlurmController(settings.scheduler.commands_dir)
+    return give_back_on_slurm(controller, Path(settings.store.path))
 
 
 def _give_back_on_pbs(settings: Settings) -> list[str]:

@@ -23,12 +23,14 @@ from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.clients.garbage import uncollected
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.control_texts import (
+    SITE_FACTORS,
     parse_configuration,
     parse_federation,
     parse_load,
     parse_numbers,
     parse_processors,
     parse_reservations,
+    parse_site_factors,
 )
 from foretime_sidecar.clients.slurm.json import ENDINGS, parse_finished
 from foretime_sidecar.clients.slurm.nodes import parse_cluster
@@ -194,7 +196,7 @@ class SlurmCommands:
 
     def site_factors(self) -> Mapping[str, int]:
         """Read the site factor of every pending job that slurmctld weighs."""
-        return parse_numbers(self._text(["sprio", "--noheader", "--format=%i|%S"]), "sprio")
+        return parse_site_factors(self._text(["sprio", "--noheader", SITE_FACTORS]))
 
     def qos_priorities(self) -> Mapping[str, int]:
         """Read the priority of each QOS from slurmdbd; there is none without it."""

@@ -131,7 +131,7 @@ def parse_load(text: str) -> ControllerLoad:
 
 
 def parse_numbers(text: str, command: str) -> dict[str, int]:
-    """Read lines of NAME|NUMBER, as ``sprio --format=%i|%S`` and ``sacctmgr -P`` print them.
+    """Read lines of NAME|NUMBER, as ``sacctmgr -P`` prints them.
 
     Raises
     ------
@@ -145,6 +145,35 @@ def parse_numbers(text: str, command: str) -> dict[str, int]:
             raise SchedulerError(f"{command} answered {line[:120]!r}; expected NAME|NUMBER")
         numbers[match[1].strip()] = int(match[2])
     return numbers
+
+
+SITE_FACTORS = "--format=%i|%S|%Y|%A %B %F %J %N %P %Q %T"
+"""What `sprio` is to say: job, site factor, priority, and all else that a priority is made of."""
+_ROUNDED_AWAY = 4  # eight parts that are shown as 0 make no more
+
+
+def parse_site_factors(text: str) -> dict[str, int]:
+    """Read what ``sprio`` says in the form `SITE_FACTORS`: the site factor of each weighed job.
+
+    A job whose priority somebody has fixed is not weighed, and is left out. Slurm shows it as made
+    of nothing at all, whatever its site factor is (seen on 22.05 and 26.05).
+
+    Raises
+    ------
+    SchedulerError
+        If a line is not of that form.
+    """
+    factors = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        match = re.fullmatch(r"([^|]+)\|(-?\d{1,18})\|(\d{1,18})\|([^|]*)", line, re.ASCII)
+        if match is None:
+            raise SchedulerError(
+                f"sprio answered {line[:120]!r}; expected NAME|SITE|PRIORITY|PARTS"
+            )
+        factor = int(match[2])
+        if factor or int(match[3]) <= _ROUNDED_AWAY or re.search("[1-9]", match[4]):
+            factors[match[1].strip()] = factor
+    return factors
 
 
 def parse_reservations(text: str) -> list[Reservation]:

@@ -349,7 +349,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
                 return ""
             case ["sdiag"]:
                 return replies.STATISTICS
-            case ["sprio", "--noheader", "--format=%i|%S"]:
+            case ["sprio", "--noheader", replies.SITE_FACTORS]:
                 return replies.site_factors(
                     (index + _FIRST_JOB_ID, self._jobs[index]) for index in self._queued_jobs()
                 )

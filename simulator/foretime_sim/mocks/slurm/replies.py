@@ -12,7 +12,9 @@ from foretime_sim.mocks.slurm.hook import Value
 from foretime_sim.mocks.slurm.slurm_job import SlurmJob, SlurmSetup
 
 DEFAULT_PARTITION = "main"
+SITE_FACTORS = "--format=%i|%S|%Y|%A %B %F %J %N %P %Q %T"
 _INFINITE = 4294967295
+_BASE_PRIORITY = 1000
 
 
 def listed(jobs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def queued(job_id: int, job: SlurmJob) -> dict[str, Any]:
         "job_state": job.state,
         "partition": job.submission.slurm_partition or DEFAULT_PARTITION,
         "pre_sus_time": 0,
-        "priority": 1000 + job.site_factor,
+        "priority": _BASE_PRIORITY + job.site_factor,
         "qos": (job.submission.said and job.submission.said.qos) or "normal",
         "resv_name": "",
         "start_time": job.start_time if running else 0,
@@ -126,13 +128,16 @@ Main schedule statistics (microseconds):
 
 
 def site_factors(jobs: Iterable[tuple[int, SlurmJob]]) -> str:
-    """Give what ``sprio --noheader --format=%i|%S`` says; an array has one line."""
+    """Give what ``sprio --noheader`` says in that form; an array has one line."""
     lines = {
         job.submission.array_id or job_id: job.site_factor
         for job_id, job in jobs
         if job.phase is Phase.WAITING
     }
-    return "".join(f"{name}|{factor}\n" for name, factor in lines.items())
+    return "".join(
+        f"{name}|{factor}|{_BASE_PRIORITY + factor}|0 0 0 0 0 {_BASE_PRIORITY} 0 \n"
+        for name, factor in lines.items()
+    )
 
 
 def span(options: Sequence[str], now: int) -> tuple[int, int]:
