@@ -4,7 +4,6 @@
 #include "bindings/availability_profile_bindings.hpp"
 #include "bindings/engine_bindings.hpp"
 #include "bindings/forward_bindings.hpp"
-#include "bindings/json_bindings.hpp"
 #include "bindings/learning_bindings.hpp"
 #include "bindings/node_bindings.hpp"
 #include "bindings/slurm_limit_bindings.hpp"
@@ -22,7 +21,6 @@ NB_MODULE(_core, m) {
   foretime::register_engine(m);
   foretime::register_availability_profile(m);
   foretime::register_forward(m);
-  foretime::register_json(m);
   foretime::register_learning(m);
   foretime::register_slurm_limits(m);
   foretime::register_slurm_priorities(m);

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
+import msgspec
 import pydantic_core
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import MINUTE_S
-from foretime_sim.files.json_members import pick_members
 
 from foretime_sidecar.clients.array_indices import count_indices, index_ranges
 from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
@@ -89,18 +90,52 @@ _OWN_FIELDS = (
 )  # fmt: skip
 """What `_queued` reads of a job, besides its number and `NODE_FIELDS`."""
 _GROUPS = (("job_id",), _OWN_FIELDS, NODE_FIELDS)
+_NAMES = tuple(tuple(name.encode() for name in group) for group in _GROUPS)
 
 _Part: TypeAlias = bytes | Json
 _Told: TypeAlias = tuple[_Part, ...]
 """Of a job, what `_GROUPS` name: as it was printed, or as decoded."""
 
 
+_ABSENT = msgspec.Raw()
+_TextOfJob = msgspec.defstruct(
+    "_TextOfJob",
+    [(name, msgspec.Raw, _ABSENT) for group in _GROUPS for name in group],
+    gc=False,
+)
+
+
+class _TextOfReply(msgspec.Struct, gc=False):
+    jobs: list[_TextOfJob]  # type: ignore[valid-type]
+    errors: object = None
+
+
+_DECODER = msgspec.json.Decoder(_TextOfReply)
+
+
 def _told(reply: object, command: str) -> Iterable[_Told]:
-    picked = pick_members(reply, "jobs", _GROUPS) if isinstance(reply, bytes) else None
-    if picked is None:
-        return map(_parts_of, listed_jobs(reply, command))
-    listed_jobs(picked.rest, command)  # which may tell of an error
-    return picked.of_each()
+    if isinstance(reply, bytes):
+        try:
+            texts = _DECODER.decode(reply)
+        except msgspec.MsgspecError:
+            return map(_parts_of, listed_jobs(reply, command))
+        listed_jobs({"jobs": [], "errors": texts.errors}, command)  # which may tell of an error
+        return map(_texts_of, texts.jobs)
+    return map(_parts_of, listed_jobs(reply, command))
+
+
+def _texts_of(job: msgspec.Struct) -> _Told:
+    """Give the fields that are read as the text has them, a copy: a reply is not kept for them."""
+    values = iter(msgspec.structs.astuple(job))
+    return tuple(
+        b"{%b}"
+        % b",".join(
+            b'"%b":%b' % (name, value)
+            for name, value in zip(names, islice(values, len(names)), strict=True)
+            if value != _ABSENT
+        )
+        for names in _NAMES
+    )
 
 
 def _parts_of(job: Json) -> _Told:
