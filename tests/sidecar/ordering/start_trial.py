@@ -25,6 +25,7 @@ from foretime_sim.workloads.workload import Workload
 from tests.sidecar.ordering.looked_at_run import LookedAtRun
 
 LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 43_200, 36_000
+MOST_LATE_S = 21_600
 MOST_PROTECTED = 50
 _OVERRUN_S = 60
 _ABOVE = 10**7
@@ -47,6 +48,9 @@ class Trial(LookedAtRun):
         The daemon's settings.
     estimator
         What says what is expected.
+    plain_start, most_late_s
+        When jobs start without Foretime, and how much later one may be before it is protected; by
+        their waits (`protect_after_s`) where ``None``.
     """
 
     def __init__(
@@ -58,11 +62,16 @@ class Trial(LookedAtRun):
         head_delay_s: int = HEAD_DELAY_S,
         protect_after_s: int = PROTECT_AFTER_S,
         estimator: str = "expected",
+        plain_start: Int64Array | None = None,
+        most_late_s: int = MOST_LATE_S,
     ) -> None:
         assert isinstance(workload.machine, Machine)
         policy = Policy(backfill=Slurm(SlurmSite(workload.machine)))
         super().__init__(workload, policy, workload.machine, look_s)
         self.head_delay_s, self.protect_after_s = head_delay_s, protect_after_s
+        self.protected_from = workload.submit_time + protect_after_s
+        if plain_start is not None:
+            self.protected_from = plain_start + most_late_s
         self.order, self.fits = self.asked, self.asked
         if learns:
             self.order, self.fits = expected_times(workload, estimator)
@@ -112,7 +121,7 @@ class Trial(LookedAtRun):
         key = np.maximum(np.rint(self.order[others] / (1 + waited / AGEING_S)), 1)
         need = self.fits[others] + np.rint((self.asked[others] - self.fits[others]) * share)
         starts: list[tuple[float, int]] = []
-        old = np.flatnonzero(waited >= self.protect_after_s)[:MOST_PROTECTED]
+        old = np.flatnonzero(self.now >= self.protected_from[others])[:MOST_PROTECTED]
         if self.protect_after_s and len(old):
             need[old] = self.asked[others[old]]
             reserved, behind = 0, np.setdiff1d(np.arange(len(others)), old)
