@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,11 +71,16 @@ def pbs_commands(folder: Path, assets: Path) -> Path:
 
 def pbs_settings(tmp_path: Path, assets: Path, **scheduler: Any) -> Settings:
     shutil.copytree(assets / "accounting", tmp_path / "accounting")
+    # Whoever reads them looks back a week from today, whatever the daemon's clock says.
+    (tmp_path / "server_logs").mkdir()
+    for ago, log in enumerate(sorted((assets / "server_logs").iterdir(), reverse=True)):
+        day = time.strftime("%Y%m%d", time.localtime(time.time() - 86_400 * ago))
+        shutil.copy(log, tmp_path / "server_logs" / day)
     values = {
         "kind": "pbs",
         "commands_dir": str(pbs_commands(tmp_path / "bin", assets)),
         "pbs_accounting_dir": str(tmp_path / "accounting"),
-        "pbs_server_logs_dir": str(assets / "server_logs"),
+        "pbs_server_logs_dir": str(tmp_path / "server_logs"),
         "attempts": 1,
         **scheduler,
     }
