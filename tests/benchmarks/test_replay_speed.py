@@ -18,7 +18,7 @@ from foretime_sim.policies.families import Easy
 from foretime_sim.policies.guard import Guard
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.scheduler_defaults import default_policy
-from foretime_sim.policies.site_machine import on_machine_of, without_partitions
+from foretime_sim.policies.site_machine import on_machine_of, on_one_pool
 from pytest_benchmark.fixture import BenchmarkFixture
 
 LOGS = {
@@ -55,7 +55,7 @@ def test_replay(
 def test_the_default_replay_over_combined(benchmark: Any, trace: Callable[[str], Path]) -> None:
     """CPU of both ways on the same jobs under Slurm's own rules, turn by turn."""
     workload, _ = workload_of_log(read_log(trace(LOGS["KTH"][0])))
-    workload = without_partitions(workload.head(1000))
+    workload = on_one_pool(workload.head(1000))
     policy = mechanism_policy(Mechanism.SLURM_SOFT_LIMIT, default_policy("slurm", workload))
     workload = on_machine_of(policy, workload)
     order = QueueOrderSettings(order="start-now")

@@ -21,7 +21,7 @@ from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.scheduler_defaults import default_policy
-from foretime_sim.policies.site_machine import on_machine_of, site_of, without_partitions
+from foretime_sim.policies.site_machine import on_machine_of, on_one_pool, site_of
 from foretime_sim.sites.site_file import format_site
 from foretime_sim.workloads.workload import Workload
 
@@ -104,7 +104,7 @@ class Demonstration:
         self._began = self._now = int(clock())
         self._days = days
         mechanism = Mechanism.SLURM_SOFT_LIMIT
-        workload = without_partitions(workload)
+        workload = on_one_pool(workload)
         policy = mechanism_policy(mechanism, default_policy("slurm", workload))
         workload = on_machine_of(policy, workload)
         site = site_of(policy)

@@ -27,8 +27,8 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.said_to_sites import with_known_qos
 from foretime_sim.policies.site_machine import (
     on_machine_of,
+    on_one_pool,
     that_fit_on_all,
-    without_partitions,
 )
 from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.metrics import ScoredSpan, score, scored_span
@@ -253,7 +253,7 @@ def run_cell(cell: Cell) -> Record:
         site = _read(log).sites[cell.sites.index(cell.site)]
         policy = policy_table.policy_of_site(site)
     if cell.site is None and cell.sites:
-        workload = without_partitions(workload)
+        workload = on_one_pool(workload)
     workload = on_machine_of(policy, workload)
     estimator = estimator_of(axes["estimator"], workload, settings=cell.accuracy, seed=axes["seed"])
     before = time.perf_counter()

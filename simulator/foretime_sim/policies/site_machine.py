@@ -55,14 +55,13 @@ def on_machine_of(policy: Policy, workload: Workload) -> Workload:
     return with_machine(workload, site.machine)
 
 
-def without_partitions(workload: Workload) -> Workload:
-    """Give the workload with no job naming a partition, for one pool in the place of a site.
+def on_one_pool(workload: Workload) -> Workload:
+    """Give the workload with jobs asking for processors alone, for a pool in the place of a site.
 
-    On a machine that it has already it stays as it is.
+    A pool has no partitions, nodes, GPUs or features to be asked for. On a machine that it has
+    already the workload stays as it is.
     """
-    if workload.machine is not None or workload.requests is None:
-        return workload
-    return replace(workload, requests=replace(workload.requests, slurm_partitions=None))
+    return workload if workload.machine is not None else replace(workload, requests=None)
 
 
 def that_fit_on_all(sites: Sequence[SlurmSite | PbsSite], workload: Workload) -> Workload:

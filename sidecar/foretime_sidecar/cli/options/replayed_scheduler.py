@@ -12,7 +12,7 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_file import read_policy
 from foretime_sim.policies.policy_table import policy_of
 from foretime_sim.policies.scheduler_defaults import default_policy
-from foretime_sim.policies.site_machine import assumptions, site_of, without_partitions
+from foretime_sim.policies.site_machine import assumptions, on_one_pool, site_of
 from foretime_sim.policies.slack import Overruns
 from foretime_sim.workloads.workload import Workload
 
@@ -100,17 +100,20 @@ class ReplayedScheduler:
         return policy
 
     def on_defaults(self, workload: Workload) -> tuple[Workload, Policy, tuple[str, ...]]:
-        """Give jobs that name no partition, Slurm or PBS with its defaults, and what that assumes.
+        """Give jobs for one pool, Slurm or PBS with its defaults, and what that assumes.
 
         Raises
         ------
         InputError
             If the workload is on a machine that the scheduler has no nodes of.
         """
-        workload = without_partitions(workload)
+        asks_for_more = workload.machine is None and workload.requests is not None
+        workload = on_one_pool(workload)
         pbs = self._kind == "pbs"
         policy = default_policy("pbs" if pbs else "slurm", workload)
         said = _said_of_pbs() if pbs else _said_of_slurm(workload)
+        if asks_for_more:
+            said += " What jobs ask for besides processors (nodes, GPUs, ...) does not count."
         site = site_of(policy)
         return workload, policy, (*(() if site is None else assumptions(site)), said)
 
