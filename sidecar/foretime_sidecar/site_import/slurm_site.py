@@ -87,6 +87,8 @@ def import_site(output: SiteOutput, zone: tzinfo) -> ImportedSite:
     site_values = site_settings(settings)
     accounted = site_values["enforced"] or output.text("assoc")
     qos, associations = _accounting(output, settings, bool(accounted))
+    if not associations:  # enforced without any, they would keep all jobs out
+        site_values["enforced"] = frozenset()
     parameters = as_deep_as_seen(parameters_of(settings), output.text("sdiag"), settings)
     note_partitions(settings, partitions)
     note_nodes(settings, nodes)
@@ -267,7 +269,8 @@ def _accounting(
         )
     if missing:
         settings.note(
-            "Accounts, QOS and their limits: no output of sacctmgr show assoc and qos was given."
+            "Accounts, QOS and their limits: no output of sacctmgr show assoc and qos was given, so"
+            " AccountingStorageEnforce does not count."
         )
         return {}, ()
     qos = qos_of(output, settings)

@@ -10,7 +10,12 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.site_import.saved_output import read_folder
 from foretime_sidecar.site_import.slurm_site import import_site
+from foretime_sim.engine.engine import simulate
+from foretime_sim.models.workload_models import generate
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.workloads.resource_requests import with_machine
 
 # The micro cluster, as tests.slurm.harness.site_clusters has it brought up.
 MICRO = """\
@@ -77,16 +82,26 @@ def test_it_says_what_the_live_cluster_said(tmp_path: Path, repository: Path, re
     site = site_of(tmp_path, MICRO)
 
     def of_the_file(site: SlurmSite) -> SlurmSite:
-        return replace(site, version=(26, 5), not_modelled=(), qos={}, associations=())
+        none = frozenset[str]()  # is enforced without associations
+        return replace(
+            site, version=(26, 5), not_modelled=(), qos={}, associations=(), enforced=none
+        )
 
     assert of_the_file(site) == of_the_file(live)
 
 
 def test_what_it_does_not_tell_is_said(tmp_path: Path) -> None:
-    said = site_of(tmp_path, MICRO).not_modelled
+    (said,) = site_of(tmp_path, MICRO).not_modelled
     assert said == (
-        "Accounts, QOS and their limits: no output of sacctmgr show assoc and qos was given.",
+        "Accounts, QOS and their limits: no output of sacctmgr show assoc and qos was given, so "
+        "AccountingStorageEnforce does not count."
     )
+
+
+def test_without_associations_jobs_run_though_some_are_enforced(tmp_path: Path) -> None:
+    site = site_of(tmp_path, MICRO)
+    jobs = with_machine(generate("lublin2003", jobs=20, processors=24, seed=1), site.machine)
+    assert simulate(jobs, Policy(backfill=Slurm(site))).never_ran == {}
 
 
 def test_nodes_may_be_named_by_sets_and_by_all(tmp_path: Path) -> None:
