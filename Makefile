@@ -1,7 +1,7 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
 # make test   set up, then every test that needs no Slurm and no PBS
 # make search  every property test with many times its examples (TIMES=20 TESTS=tests SEED=1)
-# make test-slurm  set up, then the tests on live Slurm clusters: as root; most of them wait
+# make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
 # make test-pbs  set up, build OpenPBS once, then the tests on live PBS servers: as root
 # make lint   ruff, mypy, import-linter, clang-format, clang-tidy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
@@ -48,12 +48,12 @@ search: setup
 	  --benchmark-skip -m 'not real_slurm and not real_pbs' $(TESTS)
 
 test-slurm: setup
-	$(BIN)/python -m pytest tests/slurm -m real_slurm --numprocesses 3 --dist loadgroup
+	$(BIN)/python -m pytest tests/slurm -m real_slurm
 
 # Where OpenPBS can't be built for want of its source, or root, the script and each test say so.
 test-pbs: setup
 	tests/pbs/make_openpbs.sh || [ $$? -eq 3 ]
-	$(BIN)/python -m pytest tests/pbs -m real_pbs --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest tests/pbs -m real_pbs
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -19,20 +19,11 @@ from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease, why_no_cl
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            group = "experiments" if _experiment_of(item) else str(item.path)
             item.add_marker(pytest.mark.real_slurm)
-            item.add_marker(pytest.mark.xdist_group(group))
-    # One process begins all experiments and asks for them last. Of several processes, one does
-    # nothing but wait for them from the first on.
-    alone = not _is_worker(config)
-    items.sort(key=lambda item: (_experiment_of(item) is not None) == alone)
-
-
-def _is_worker(config: pytest.Config) -> bool:
-    return hasattr(config, "workerinput")
+    items.sort(key=lambda item: _experiment_of(item) is not None)
 
 
 def _experiment_of(item: pytest.Item) -> Experiment | None:
@@ -41,13 +32,6 @@ def _experiment_of(item: pytest.Item) -> Experiment | None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def begin_experiments(request: pytest.FixtureRequest) -> None:
-    """Begin them with the session, if no other process will."""
-    if not _is_worker(request.config):
-        request.getfixturevalue("experiments")
-
-
-@pytest.fixture(scope="session")
 def experiments(request: pytest.FixtureRequest) -> dict[tuple[str, str], RunningExperiment]:
     """Begin every experiment of the selected tests, on every release."""
     chosen = {
