@@ -386,7 +386,9 @@ class Sidecar:
         self, seen: Look, configuration: SchedulerConfiguration, exclusions: Exclusions
     ) -> None:
         """Put the queue in order, or start jobs at once, unless planning is switched off."""
-        _, why_not = self.oversight.allowed(Mode.ENFORCE, "")
+        why_not = ""
+        if self.scheduler.starts is not None or self.settings.queue_order.keeps_order:
+            _, why_not = self.oversight.allowed(Mode.ENFORCE, "")  # which reads the store
         self.scheduler.arrange(seen, configuration, self._scheduled_time_of, why_not)
         if self.scheduler.starts is not None:
             self.scheduler.starts.arrange(seen, configuration, self._expected, exclusions, why_not)
