@@ -146,6 +146,8 @@ def _names(value: str) -> str:
 def _gres(value: str) -> str:
     if not _GRES.fullmatch(value):
         raise InputError("is no list of generic resources; write it as gpu:2 or gpu:a100:2")
+    if re.search(r"[:=]-", value):
+        raise InputError("asks for a negative number; write it as gpu:2 or gpu:a100:2")
     return value
 
 

@@ -137,7 +137,7 @@ def plan_starts(
         return StartPlan((), {})
     line = _Line.of(waiting, own_priority, taken.live.machine.slurm_partitions)
     nobody = np.zeros(len(waiting), dtype=bool)
-    return StartPlan((), line.heads(line.in_order(line.priority), nobody, look.taken_at))
+    return StartPlan((), line.heads(line.in_order(), nobody, look.taken_at))
 
 
 def plan_starts_in(
@@ -158,7 +158,7 @@ def plan_starts_in(
     late = {name: min(max(lateness(name), 0.0), 1.0) for name in line.partitions.tier}
     key, order, fits = _planned_with(line, times, requested, late, now)
     priority = line.priority
-    in_order = line.in_order(priority)
+    in_order = line.in_order()
 
     def started_with(reservations: int) -> Int8Array:
         snapshot = as_asked(taken.snapshot, RoleTimes(order, fits, None), priority)
@@ -206,7 +206,7 @@ def _planned_with(
     said = np.array([(0, 0) if t is None else (t.queue, t.backfill) for t in times], np.int64)
     queue, backfill = said.reshape(-1, 2).T
     known = np.fromiter((time is not None for time in times), bool, jobs)
-    share = line.of_partitions({name: late[name] for name in late})
+    share = line.of_partitions(late)
     key = queue / (1 + line.waited_s(now) / AGEING_S)
     order = np.where(known, np.maximum(np.rint(key), 1), asked).astype(np.int64)
     fits = np.where(known, backfill + np.rint((asked - backfill) * share), asked).astype(np.int64)
@@ -309,12 +309,12 @@ class _Line:
         priority = np.fromiter(map(own_priority, records), np.int64, len(records))
         return cls(records, record, priority[record], _Partitions(partitions))
 
-    def in_order(self, priority: Int64Array) -> Int64Array:
+    def in_order(self) -> Int64Array:
         """Give the rows, the first of the queue first."""
         jobs = len(self.records)
         tiers = self.of_partitions(self.partitions.tier)[self.record]
         submitted = np.fromiter((job.request.submit_time for job in self.records), np.int64, jobs)
-        return np.lexsort((submitted[self.record], -priority, -tiers))
+        return np.lexsort((submitted[self.record], -self.priority, -tiers))
 
     def of_partitions(self, value: Mapping[str, float]) -> Float64Array:
         """Give of each record the highest value of its slurm_partitions."""

@@ -43,9 +43,8 @@ def hosts_of(
     reply = read_json(text, PBS["hosts"], "nodes")
     nodes = reply["nodes"]
     for name, node in nodes.items():
-        for what, part in ((name, node), (f"{name}: resources_available", _resources(node))):
-            if not isinstance(part, dict):
-                raise InputError(f"{what} is {str(part)[:80]!r}: that is nothing of a vnode's")
+        _check_object(name, node)
+        _check_object(f"{name}: resources_available", _resources(node))
     kept = {name: node for name, node in nodes.items() if _is_here(node)}
     hosts = tuple(_host(name, node) for name, node in kept.items())
     moment = reply.get("timestamp")
@@ -71,8 +70,14 @@ def _host(name: str, node: Mapping[str, Any]) -> PbsHost:
     return PbsHost(name, resources, labels, priority, None if queue is None else str(queue))
 
 
-def _resources(node: Any) -> Any:  # noqa: ANN401 - JSON's, before it is known what it is
-    return node.get("resources_available", {}) if isinstance(node, dict) else {}
+def _resources(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = node.get("resources_available", {})
+    return found
+
+
+def _check_object(what: str, told: object) -> None:
+    if not isinstance(told, dict):
+        raise InputError(f"{what} is {str(told)[:80]!r}: that is nothing of a vnode's")
 
 
 def _states(node: Mapping[str, Any]) -> str:

@@ -144,6 +144,7 @@ def test_values_that_sbatch_takes_are_taken_in_one_form(
         ("partition", "a b", "is no name"),
         ("account", "", "is no name"),
         ("gres", "2", "is no list of generic resources"),
+        ("gres", "gpu:a100:-1", "asks for a negative number"),
         ("gpus", "all", "is no number of GPUs"),
         ("array", "5-2", "the index 2 is below 5"),
         ("array", "a", "is no list of indices"),

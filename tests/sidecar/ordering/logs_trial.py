@@ -18,6 +18,7 @@ from foretime_sim.logs.log_files import read_log
 from foretime_sim.machines.machine import Machine
 from foretime_sim.scores.job_classes import JobClasses
 from foretime_sim.scores.repeats import Repeats
+from foretime_sim.scores.user_waits import FEWEST_JOBS, WORSE
 from foretime_sim.workloads.resource_requests import with_machine
 from foretime_sim.workloads.workload import Workload
 
@@ -32,8 +33,6 @@ from tests.sidecar.ordering.start_trial import (
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/start_now_logs.md"
 ESTIMATOR = "weighted"
-_MOST_JOBS_UNJUDGED = 50
-_WORSE = 1.05
 _SECTION = "\n## "
 _HEAD = f"""# Whole logs with jobs that start at once
 
@@ -50,7 +49,7 @@ SDSC-SP2's 0.65 and 1.06. In the last column those are protected that are
 exact: it has the starts that jobs really have). *One reservation* is Slurm with
 `bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
 
-Users count who have over {_MOST_JOBS_UNJUDGED} jobs. A class of sizes counts from as many jobs on.
+Users count who have over {FEWEST_JOBS - 1} jobs. A class of sizes counts from as many jobs on.
 """
 _FIGURES = ("mean wait", "bounded slowdown", "p99 of waits", "p99.9", "longest")
 _CLASSES = (
@@ -115,10 +114,10 @@ def section_of(path: Path, copies: int) -> tuple[str, str]:
         )
         counts, jobs = (np.bincount(group) for group in groups)
         for size in range(len(_CLASSES)):
-            enough = size < len(counts) and counts[size] > _MOST_JOBS_UNJUDGED
+            enough = size < len(counts) and counts[size] >= FEWEST_JOBS
             cells.append(_cell(by_size[:, size]) if enough else "-")
-        judged = (jobs > _MOST_JOBS_UNJUDGED) & (np.arange(len(jobs)) > 0)
-        worse = judged & (by_user.mean(axis=0) > _WORSE)
+        judged = (jobs >= FEWEST_JOBS) & (np.arange(len(jobs)) > 0)
+        worse = judged & (by_user.mean(axis=0) > WORSE)
         cells.append(f"{worse.sum()} of {judged.sum()}")
         columns.append(cells)
     rows = zip((*_FIGURES, *_CLASSES, "users who wait over 5% longer"), *columns, strict=True)

@@ -7,9 +7,11 @@ they are not what they were in the reply before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TypeAlias
+from types import GenericAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import pydantic_core
@@ -104,23 +106,18 @@ _TextOfJob = msgspec.defstruct(
     gc=False,
 )
 
-
-class _TextOfReply(msgspec.Struct, gc=False):
-    jobs: list[_TextOfJob]  # type: ignore[valid-type]
-    errors: object = None
-
-
-_DECODER = msgspec.json.Decoder(_TextOfReply)
+_TextOfReply = msgspec.defstruct(
+    "_TextOfReply", [("jobs", GenericAlias(list, _TextOfJob)), ("errors", object, None)], gc=False
+)
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TextOfReply)
 
 
 def _told(reply: object, command: str) -> Iterable[_Told]:
     if isinstance(reply, bytes):
-        try:
+        with suppress(msgspec.MsgspecError):  # then its error is told as that of any other reply
             texts = _DECODER.decode(reply)
-        except msgspec.MsgspecError:
-            return map(_parts_of, listed_jobs(reply, command))
-        listed_jobs({"jobs": [], "errors": texts.errors}, command)  # which may tell of an error
-        return map(_texts_of, texts.jobs)
+            listed_jobs({"jobs": [], "errors": texts.errors}, command)
+            return map(_texts_of, texts.jobs)
     return map(_parts_of, listed_jobs(reply, command))
 
 
