@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foretime_sim.scores.comparison import Comparison
+from foretime_sim.scores.job_classes import SIZES, JobClasses
 from foretime_sim.scores.user_waits import FEWEST_JOBS, WORSE, WorseOff, worse_off
 from rich.text import Text
 
@@ -20,14 +21,21 @@ def worse_off_lines(comparison: Comparison) -> list[Text]:
     by_class = comparison.by_class("wait_mean_s")
     sizes = by_class.query("length_class == 'all' != size_class").droplevel("length_class")
     judged = int((users["jobs"] >= FEWEST_JOBS).sum())
-    lines = []
-    if judged:
-        worse = worse_off(users)
-        text = f"{len(worse)} of {judged} users with over {FEWEST_JOBS - 1} jobs wait {_LONGER}"
-        lines.append(Text(f"{text}{_named(worse)}."))
-    if worse := worse_off(sizes):
-        lines.append(Text(f"By size of jobs, these wait {_LONGER}{_named(worse)}."))
-    return lines
+    worse = worse_off(users)
+    text = f"{len(worse)} of {judged} users with over {FEWEST_JOBS - 1} scored jobs wait {_LONGER}"
+    lines = [] if users.empty else [Text(f"{text}{_named(worse)}.")]
+    shares = _shares(comparison.classes)
+    worse = [each._replace(name=shares[each.name]) for each in worse_off(sizes)]
+    those = "Jobs of these shares of the machine" if worse else "Jobs of no size"
+    return [*lines, Text(f"{those} wait {_LONGER}{_named(worse)}.")]
+
+
+def _shares(classes: JobClasses) -> dict[str, str]:
+    """Give the shares of the machine that classes of sizes stand for."""
+    bounds = [f"{bound:.3g}" for bound in classes.size_shares]
+    return dict(
+        zip(SIZES, (*(f"up to {bound}" for bound in bounds), f"over {bounds[-1]}"), strict=True)
+    )
 
 
 def _named(worse: Sequence[WorseOff]) -> str:

@@ -99,6 +99,13 @@ def test_whatever_a_text_tells_of_a_job_it_is_read_as_if_it_were_new(
     assert tried > 50
 
 
+def test_bytes_of_a_job_that_are_no_text_are_replaced(reply: dict[str, Any]) -> None:
+    for job in reply["jobs"]:
+        job["name"] = "odd?name"
+    text = json.dumps(reply).encode().replace(b"odd?name", b"odd\xffname")
+    assert {job.name for job in parse_queue(text)} == {"odd\ufffdname"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -43,15 +43,17 @@ def told(jobs: Workload, factor: Float64Array) -> list[str]:
 
 
 def test_nobody_is_named_where_nobody_waits_longer() -> None:
-    (line,) = told(JOBS, np.full(len(JOBS), 1.04))
-    assert line == "0 of 5 users with over 50 jobs wait over 5% longer on average."
+    assert told(JOBS, np.full(len(JOBS), 1.04)) == [
+        "0 of 5 users with over 50 scored jobs wait over 5% longer on average.",
+        "Jobs of no size wait over 5% longer on average.",
+    ]
 
 
 def test_the_users_who_wait_longest_are_named_with_both_waits() -> None:
     users = np.array([1.5, 1.1, 1.2, 1.3, 0.0])
     line, *_ = told(JOBS, users[np.arange(1000) % 5])
     assert line == (
-        "4 of 5 users with over 50 jobs wait over 5% longer on average: ann (10:00:00, now "
+        "4 of 5 users with over 50 scored jobs wait over 5% longer on average: ann (10:00:00, now "
         "15:00:00), dora (10:00:00, now 13:00:00), carl (10:00:00, now 12:00:00) and 1 more."
     )
 
@@ -60,5 +62,7 @@ def test_a_size_of_jobs_that_waits_longer_is_named() -> None:
     wide = JOBS.processors > 16
     assert wide.sum() > 50
     lines = told(replace(JOBS, users=None), np.where(wide, 1.5, 0.5))
-    told_of = "very large (10:00:00, now 15:00:00)"
-    assert lines == [f"By size of jobs, these wait over 5% longer on average: {told_of}."]
+    told_of = "over 0.25 (10:00:00, now 15:00:00)"
+    assert lines == [
+        f"Jobs of these shares of the machine wait over 5% longer on average: {told_of}."
+    ]
