@@ -156,7 +156,9 @@ class Site:
             lines += [f"add account a{number} parent={parent} {limit.account}"]
             lines += [f"add user {limit.user} account=a{number} qos=normal,q{number}"]
         lines.append("add user erin account=a0")
-        self.cluster.checked(["sacctmgr", "-i"], stdin="\n".join([*lines, "quit", ""]))
+        # Slurm 22.05 takes half a second for each of these lines.
+        words = "\n".join([*lines, "quit", ""])
+        self.cluster.checked(["sacctmgr", "-i"], stdin=words, timeout_s=300)
 
     def block(self) -> None:
         """Have one node full for 15 minutes, and a job before all others that needs eight."""

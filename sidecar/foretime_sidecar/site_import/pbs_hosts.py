@@ -111,7 +111,13 @@ def _left_out(nodes: Mapping[str, Mapping[str, Any]], hosts: tuple[PbsHost, ...]
         lambda node: str(node.get("sharing", "default_shared")) != "default_shared",
         "Hosts with another sharing than default_shared give themselves as others do: {}.",
     )
-    without = [host.name for host in hosts if not host.resources.get("ncpus")]
+    # A machine's first vnode has nothing where the others share out what the machine has.
+    working = {nodes[host.name].get("Mom") for host in hosts if host.resources.get("ncpus")}
+    without = [
+        host.name
+        for host in hosts
+        if not host.resources.get("ncpus") and nodes[host.name].get("Mom", "") not in working
+    ]
     if without:
         yield f"Hosts without ncpus run no jobs: {compressed(without)}."
     names: dict[str, list[str]] = {}

@@ -259,6 +259,13 @@ def test_files_of_comments_and_what_is_not_needed_may_be_left_out(saved: Path) -
     assert with_comments.share_groups == ()
 
 
+def test_the_first_vnode_of_a_machine_may_have_nothing(saved: Path) -> None:
+    empty: dict[str, object] = {"resources_available": {"host": "n5"}, "Mom": "n5"}
+    whole: dict[str, object] = {"resources_available": {"host": "vn5", "ncpus": 4}, "Mom": "n5"}
+    (saved / "nodes.json").write_text(pbsnodes(**NODES, n5=empty, vn5=whole))
+    assert not any("without ncpus" in sentence for sentence in site_of(saved).not_modelled)
+
+
 def test_what_is_amiss_and_passed_over_is_named(saved: Path) -> None:
     with (saved / "dedicated_time").open("a") as file:
         file.write("# a remark\ntomorrow noon\n01/02/2031 12:00 01/02/2031 10:00\n")

@@ -245,9 +245,16 @@ class SlurmCluster:
             timeout_s=timeout_s,
         )
 
-    def checked(self, argv: Sequence[str], user: str = "root", **options: str | None) -> str:
+    def checked(
+        self,
+        argv: Sequence[str],
+        user: str = "root",
+        *,
+        stdin: str | None = None,
+        timeout_s: float = 60,
+    ) -> str:
         """Run a command that must succeed; gives its output."""
-        reply = self.run(argv, user, stdin=options.get("stdin"))
+        reply = self.run(argv, user, stdin=stdin, timeout_s=timeout_s)
         if reply.returncode:
             raise RuntimeError(
                 f"{' '.join(argv)} as {user} answered {reply.returncode}:"
