@@ -15,7 +15,7 @@ TESTS ?= tests
 SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?pp)
 
-.PHONY: demo test search test-slurm test-pbs lint bench setup sanitize clean
+.PHONY: demo test search test-slurm slurm-experiments slurm-tests test-pbs lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -48,12 +48,21 @@ search: setup
 	  --benchmark-skip -m 'not real_slurm and not real_pbs' $(TESTS)
 
 test-slurm: setup
-	$(BIN)/python -m pytest tests/slurm -m real_slurm
+	$(MAKE) --jobs 2 --output-sync=target slurm-experiments slurm-tests
+
+# One process begins all experiments together, and mostly waits for them.
+slurm-experiments:
+	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and experiment'
+
+# A file's tests stay together, as they may share a cluster; so do those on PBS.
+LIVE := --numprocesses 2 --dist loadfile
+slurm-tests:
+	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE)
 
 # Where OpenPBS can't be built for want of its source, or root, the script and each test say so.
 test-pbs: setup
 	tests/pbs/make_openpbs.sh || [ $$? -eq 3 ]
-	$(BIN)/python -m pytest tests/pbs -m real_pbs
+	$(BIN)/python -m pytest tests/pbs -m real_pbs $(LIVE)
 
 lint: setup
 	$(BIN)/ruff format --check .

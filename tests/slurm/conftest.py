@@ -23,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.real_slurm)
+            if _experiment_of(item) is not None:
+                item.add_marker(pytest.mark.experiment)
     items.sort(key=lambda item: _experiment_of(item) is not None)
 
 

@@ -250,6 +250,12 @@ class SelfMetrics(Collector):
             "Waiting jobs that are later than beside.most_late_s over the plain scheduler.",
             value=beside.late.count(int(now)),
         )
+        yield GaugeMetricFamily(
+            "foretime_beside_behind_seconds",
+            "Work of the jobs that would have started without Foretime, and still wait, in seconds"
+            " of the whole machine.",
+            value=beside.late.behind_s,
+        )
         account = beside.latest_account
         if account is None:
             return

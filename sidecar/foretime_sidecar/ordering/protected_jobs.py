@@ -1,11 +1,13 @@
-"""Which waiting jobs hold reservations though they are not the first: nobody may delay them.
+"""Whom jobs that start at once may not delay, by what is known of their starts without Foretime.
 
-Those are late whose start without Foretime is known and long ago. Of the others those are taken
-for late that have waited for long.
+Those are late whose start without Foretime is known and long ago; of the others those are taken for
+late that have waited for long. Late jobs hold reservations. Once they have too much work together,
+nobody else is raised until there is less: else jobs that hold reservations wait for each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from foretime_sidecar.clients.client import QueuedJob
@@ -20,10 +22,47 @@ class LateJobs(Protocol):
         """Give by how many seconds a job is later than it may be, 0 if it is not, if known."""
         ...
 
+    def are_behind(self, waiting: Iterable[QueuedJob], now: int, processors: int) -> bool:
+        """Whether jobs that could start, and would have without us, have too much work together."""
+        ...
 
-def is_protected(late: LateJobs | None, after_s: int, job: QueuedJob, now: int) -> bool:
-    """Whether a job is; ``after_s`` is how long it waits until it is taken for late, 0: never."""
-    late_s = None if late is None else late.late_s(job, now)
-    if late_s is None:
-        return holds_reservation(job, after_s, now)
-    return late_s > 0 and can_start(job, now)
+
+class ProtectedJobs:
+    """Whom nobody may delay at one moment.
+
+    Parameters
+    ----------
+    late
+        Who knows when jobs start without Foretime; ``None``: nobody.
+    after_s
+        How long a job waits until it is taken for late where nobody knows; 0: never.
+    waiting
+        All that wait.
+    now
+        Epoch seconds.
+    processors
+        Of the whole machine.
+    """
+
+    def __init__(
+        self,
+        late: LateJobs | None,
+        after_s: int,
+        waiting: Iterable[QueuedJob],
+        now: int,
+        processors: int,
+    ) -> None:
+        self._late, self._after_s, self._now = late, after_s, now
+        able = (job for job in waiting if can_start(job, now))
+        self._are_behind = late is not None and late.are_behind(able, now, processors)
+
+    def has(self, job: QueuedJob) -> bool:
+        """Whether a job holds a reservation, though it may not be the first."""
+        late_s = None if self._late is None else self._late.late_s(job, self._now)
+        if late_s is None:
+            return holds_reservation(job, self._after_s, self._now)
+        return late_s > 0 and can_start(job, self._now)
+
+    def let_pass(self, job: QueuedJob) -> bool:
+        """Whether a job may be raised as far as others' waits go."""
+        return not self._are_behind or self.has(job)

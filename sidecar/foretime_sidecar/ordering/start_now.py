@@ -25,7 +25,7 @@ from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors
 from foretime_sidecar.ordering.places_gained import places_gained
-from foretime_sidecar.ordering.protected_jobs import LateJobs, is_protected
+from foretime_sidecar.ordering.protected_jobs import LateJobs, ProtectedJobs
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.raising import SeenFactors, raised_name
 from foretime_sidecar.ordering.start_plan import StartPlan
@@ -178,16 +178,22 @@ class StartNow:
             places = places_gained(waiting.values(), seen.own_priority, now)
             too_far = {name for name, place in places.items() if place > bound}
 
+        protected = ProtectedJobs(
+            self._late_jobs,
+            self._order.protect_after_s,
+            waiting.values(),
+            now,
+            look.queue.processors,
+        )
         said: dict[str, RolePrediction | None] = {}
 
         def expected_of(job: QueuedJob) -> RolePrediction | None:
             name = job.request.job_id
             if name not in said:
                 may = self._may_start(job, seen, exclusions, now) and name not in too_far
+                may = may and protected.let_pass(job)
                 said[name] = self._expected(job, now, expected) if may else None
             return said[name]
-
-        after_s = self._order.protect_after_s
 
         def planned() -> tuple[StartPlan, dict[str, int]]:
             return self._way.plan(
@@ -195,7 +201,7 @@ class StartNow:
                 expected_of,
                 seen,
                 lambda name: self._late(name, now),
-                lambda job: is_protected(self._late_jobs, after_s, job, now),
+                protected.has,
             )
 
         plan, wanted = planned()

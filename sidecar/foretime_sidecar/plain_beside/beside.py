@@ -116,7 +116,7 @@ class PlainBeside:
     ) -> None:
         self.failures = 0
         self.last_failure = ""
-        self.late = LateJobs(settings.beside.most_late_s)
+        self.late = _late_jobs(settings)
         self.latest_account: Account | None = None
         self._settings = settings
         self._lock = lock
@@ -184,7 +184,7 @@ class PlainBeside:
         if self._book.must_read:
             self._run, self._run_at = None, None
             self._book.read()
-            self.late.note(self._book.jobs.values())
+            self.late.note(job for job in self._book.jobs.values() if job.waits)
         if look is not self._worked_on:
             self._note(look)
             self._worked_on = look
@@ -251,7 +251,7 @@ class PlainBeside:
         self._run_at, days = now, self._book.days
         yield from self._live(now, now + 1, ours=False)
         self._run_failed = ""
-        self.late.note(self._book.jobs.values())
+        self.late.note(job for job in self._book.jobs.values() if job.waits)
         if len(days) > 1 and days[-2].began_at != self._estimated and self._has_time_with_us:
             self._estimated, began = days[-2].began_at, time.thread_time()
             yield from self._live(now, days[-1].began_at, ours=True)
@@ -277,10 +277,13 @@ class PlainBeside:
         """Run from the first day on, with jobs started at once or without."""
         day, jobs = self._book.days[0], list(self._book.jobs.values())
         hook, order = self._settings.hook, self._settings.queue_order
+        late = _late_jobs(self._settings)
+        late.note(jobs)
         raiser = ModelStarts(
             self._settings.scheduler.poll_interval_s,
             order,
             lambda job: job.reservation is None and not job.opted_out and not outside(job, hook),
+            late,
         )
         beginning = day.beginnings.get(ours) or Beginning.real(jobs, day.moment)
         run = lived(jobs, day.moment, beginning, now, until, raiser if ours else None)
@@ -308,3 +311,7 @@ class PlainBeside:
             logger.error("the circuit breaker opens: %s", reason)
             with self._lock:
                 self._breaker.add(BreakerEvent(now, "tripped", reason))
+
+
+def _late_jobs(settings: Settings) -> LateJobs:
+    return LateJobs(settings.beside.most_late_s, settings.beside.most_behind_s)

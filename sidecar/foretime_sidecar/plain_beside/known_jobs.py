@@ -72,12 +72,22 @@ class KnownJob:
         """Whether nothing more will become of it."""
         return self.end_time is not None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it has neither started nor been withdrawn."""
+        return self.start_time is None and not self.has_ended
+
+    @property
+    def expected_s(self) -> int:
+        """How long it was expected to run when it was first seen, seconds; else what it asked."""
+        limit = self.job.request.requested_time
+        return limit if self.expected is None else min(self.expected.backfill, limit)
+
     def runtime_at(self, now: int) -> int:
         """Give how long it runs, seconds, as far as that is known at a time."""
         if self.runtime_s is not None and self.start_time is not None:
             return self.runtime_s
-        limit = self.job.request.requested_time
-        expected_s = limit if self.expected is None else min(self.expected.backfill, limit)
+        limit, expected_s = self.job.request.requested_time, self.expected_s
         if self.start_time is None:
             return expected_s
         age_s = max(now - self.start_time, 1)

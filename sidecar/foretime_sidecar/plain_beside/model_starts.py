@@ -9,7 +9,8 @@ from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_sim.engine.snapshot import PendingJobs, Snapshot
 
 from foretime_sidecar.clients.client import Queue, QueuedJob
-from foretime_sidecar.ordering.start_plan import holds_reservation, plan_starts_in
+from foretime_sidecar.ordering.protected_jobs import LateJobs, ProtectedJobs
+from foretime_sidecar.ordering.start_plan import plan_starts_in
 from foretime_sidecar.plain_beside.beginnings import nodes_by_index
 from foretime_sidecar.plain_beside.lived_days import LivingJobs
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot
@@ -29,12 +30,19 @@ class ModelStarts:
         long a job waits before it holds a reservation.
     may_start
         Whether a job may be raised.
+    late
+        Who is late over its start without Foretime.
     """
 
     def __init__(
-        self, interval_s: int, order: QueueOrderSettings, may_start: Callable[[QueuedJob], bool]
+        self,
+        interval_s: int,
+        order: QueueOrderSettings,
+        may_start: Callable[[QueuedJob], bool],
+        late: LateJobs,
     ) -> None:
         self.interval_s = interval_s
+        self._late = late
         self._order = order
         self._may_start = may_start
         self._given: dict[int, int] = {}  # site factors, by index
@@ -50,9 +58,14 @@ class ModelStarts:
         taken = QueueSnapshot(snapshot, (), tuple(records), (), (), living.live)
         waiting = records[len(snapshot.running) :]
 
+        protected = ProtectedJobs(
+            self._late, self._order.protect_after_s, waiting, now, engine.machine_processors
+        )
+
         def expected(record: QueuedJob) -> RolePrediction | None:
             known, _ = living.jobs[index_of[id(record)]]
-            return known.expected if self._may_start(record) else None
+            may = self._may_start(record) and protected.let_pass(record)
+            return known.expected if may else None
 
         priority = {
             id(record): (engine.slurm_priority(index_of[id(record)]) or 0) for record in waiting
@@ -68,7 +81,7 @@ class ModelStarts:
             expected,
             lambda record: own[id(record)],
             late,
-            lambda record: holds_reservation(record, self._order.protect_after_s, now),
+            protected.has,
         )
         self._heads = {name: index_of[id(head)] for name, head in plan.heads.items()}
         for head in plan.heads.values():

@@ -32,6 +32,15 @@ class BesideSettings(Section):
             "known is then not protected by queue_order.protect_after_s; 0: all are."
         ),
     )
+    most_behind_s: int = Field(
+        default=0,
+        ge=0,
+        description=(
+            "start-now: while the jobs that would have started without Foretime, and still wait, "
+            "have more work than the whole machine does in this time, nobody but late ones is "
+            "raised; 0: they may have as much as they like."
+        ),
+    )
     opens_breaker: bool = Field(
         default=False,
         description=(

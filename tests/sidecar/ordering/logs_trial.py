@@ -24,6 +24,7 @@ from foretime_sim.workloads.workload import Workload
 
 from tests.sidecar.ordering.start_trial import (
     LOOK_S,
+    MOST_BEHIND_S,
     MOST_LATE_S,
     PROTECT_AFTER_S,
     Trial,
@@ -44,9 +45,10 @@ by up to a minute, and its standard deviation. The daemon looks every {LOOK_S} s
 a job (`queue_order.estimator`: `{ESTIMATOR}`) is what was known in a run of EASY that lets the same
 jobs first. Jobs that have waited for {PROTECT_AFTER_S // 3600} hours are protected
 (`queue_order.protect_after_s`). With a day instead KTH's mean wait is 0.65 and its p99.9 1.15,
-SDSC-SP2's 0.65 and 1.06. In the last column those are protected that are
-{MOST_LATE_S // 3600} hours later than without Foretime (`beside.most_late_s`, if its model were
-exact: it has the starts that jobs really have). *One reservation* is Slurm with
+SDSC-SP2's 0.65 and 1.06. In the last column those are protected that are {MOST_LATE_S // 60}
+minutes later than without Foretime (`beside.most_late_s`), and only they are raised while they have
+work for over {MOST_BEHIND_S // 3600} hours of the whole machine (`beside.most_behind_s`), if the
+daemon's model were exact: it has the starts that jobs really have. *One reservation* is Slurm with
 `bf_job_part_count_reserve=1`, without Foretime. All jobs of the logs are scored, from the first on.
 
 Users count who have over {FEWEST_JOBS - 1} jobs. A class of sizes counts from as many jobs on.

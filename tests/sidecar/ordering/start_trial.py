@@ -25,7 +25,7 @@ from foretime_sim.workloads.workload import Workload
 from tests.sidecar.ordering.looked_at_run import LookedAtRun
 
 LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 43_200, 36_000
-MOST_LATE_S = 21_600
+MOST_LATE_S, MOST_BEHIND_S = 900, 21_600
 MOST_PROTECTED = 50
 _OVERRUN_S = 60
 _ABOVE = 10**7
@@ -48,9 +48,10 @@ class Trial(LookedAtRun):
         The daemon's settings.
     estimator
         What says what is expected.
-    plain_start, most_late_s
-        When jobs start without Foretime, and how much later one may be before it is protected; by
-        their waits (`protect_after_s`) where ``None``.
+    plain_start, most_late_s, most_behind_s
+        When jobs start without Foretime, how much later one may be before it is protected, and how
+        much work such jobs may have, in seconds of the whole machine, before nobody else is raised;
+        ``None``: jobs are protected by their waits (`protect_after_s`).
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class Trial(LookedAtRun):
         estimator: str = "expected",
         plain_start: Int64Array | None = None,
         most_late_s: int = MOST_LATE_S,
+        most_behind_s: int = MOST_BEHIND_S,
     ) -> None:
         assert isinstance(workload.machine, Machine)
         policy = Policy(backfill=Slurm(SlurmSite(workload.machine)))
         super().__init__(workload, policy, workload.machine, look_s)
         self.head_delay_s, self.protect_after_s = head_delay_s, protect_after_s
         self.protected_from = workload.submit_time + protect_after_s
+        self.plain_start, self.most_behind_s = plain_start, most_behind_s
         if plain_start is not None:
             self.protected_from = plain_start + most_late_s
         self.order, self.fits = self.asked, self.asked
@@ -134,6 +137,8 @@ class Trial(LookedAtRun):
                     starts.append((key[place], job))
                 else:
                     reserved += 1
+        if self._is_behind(jobs):
+            fitting &= self.now >= self.protected_from[others]
         candidates = np.flatnonzero(fitting)
         for place in candidates[np.argsort(key[candidates], kind="stable")].tolist():
             job = int(others[place])
@@ -142,6 +147,14 @@ class Trial(LookedAtRun):
             if not profile.free[0]:
                 break
         return [job for _, job in sorted(starts)]
+
+    def _is_behind(self, waiting: Int64Array) -> bool:
+        """Whether jobs that would have started without Foretime have too much work."""
+        if self.plain_start is None:
+            return False
+        behind = waiting[self.now >= self.plain_start[waiting]]
+        work = float((self.fits[behind] * self.processors[behind]).sum())
+        return work > self.most_behind_s * self.workload.machine_processors
 
 
 class Profile:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
-from foretime_sidecar.ordering.protected_jobs import is_protected
+from foretime_sidecar.ordering.protected_jobs import LateJobs, ProtectedJobs
 
 AFTER_S, NOW = 500, 1000
 
 
 class Late:
-    """Knows how late jobs are by their identifiers, seconds."""
+    """Knows how late jobs are by their identifiers, seconds; behind with more than one of them."""
 
     def __init__(self, **late_s: int) -> None:
         self._late_s = late_s
+
+    def are_behind(self, waiting: Iterable[QueuedJob], now: int, processors: int) -> bool:
+        return sum(bool(self.late_s(job, now)) for job in waiting) > 1
 
     def late_s(self, job: QueuedJob, now: int) -> int | None:
         return self._late_s.get(job.request.job_id)
@@ -22,6 +27,10 @@ class Late:
 def job(name: str, submit_time: int = 0, *, held: bool = False) -> QueuedJob:
     request = JobRequest(name, "ann", None, 1, 3600, submit_time, "long")
     return QueuedJob(request, QueueState.PENDING, eligible_time=submit_time, held=held)
+
+
+def is_protected(late: LateJobs | None, after_s: int, job: QueuedJob, now: int) -> bool:
+    return ProtectedJobs(late, after_s, [job], now, 1).has(job)
 
 
 def test_who_is_late_over_the_plain_start_is_protected_and_nobody_else_whose_is_known() -> None:
@@ -39,3 +48,13 @@ def test_whose_plain_start_is_not_known_is_protected_once_it_has_waited_for_long
 
 def test_a_held_job_holds_no_reservation() -> None:
     assert not is_protected(Late(late=1), AFTER_S, job("late", held=True), NOW)
+
+
+def test_once_late_jobs_have_too_much_work_nobody_else_passes() -> None:
+    late = Late(a=1, b=1, early=0)
+    jobs = [job(name, NOW) for name in ("a", "b", "early", "unknown")]
+    behind = ProtectedJobs(late, AFTER_S, jobs, NOW, 1)
+    assert [behind.let_pass(each) for each in jobs] == [True, True, False, False]
+    for fewer in (jobs[1:], [job("a", held=True), *jobs[1:]]):
+        assert all(ProtectedJobs(late, AFTER_S, fewer, NOW, 1).let_pass(each) for each in fewer)
+    assert all(ProtectedJobs(None, AFTER_S, jobs, NOW, 1).let_pass(each) for each in jobs)

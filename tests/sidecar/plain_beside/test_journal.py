@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
@@ -113,12 +114,30 @@ def test_nothing_is_kept_of_who_was_forgotten() -> None:
 
 
 def test_a_job_is_late_once_it_waits_so_much_longer_than_on_the_plain_scheduler() -> None:
-    late = LateJobs(3600)
+    late = LateJobs(3600, 0)
     late.note([KnownJob(WAITING, 200, plain_start=1000)])
     assert [late.late_s(WAITING, now) for now in (900, 4600, 4700)] == [0, 0, 100]
     assert (late.count(4600), late.count(4700)) == (0, 1)
-    late.note([KnownJob(WAITING, 200, plain_start=1000, start_time=2000)])
-    assert late.late_s(WAITING, 9000) is None, "it has started"
-    never = LateJobs(0)
+    late.note([KnownJob(WAITING, 200)])
+    assert late.late_s(WAITING, 9000) is None, "when it starts is not known"
+    never = LateJobs(0, 0)
     never.note([KnownJob(WAITING, 200, plain_start=1000)])
     assert (never.late_s(WAITING, 10**6), never.count(10**6)) == (None, 0)
+
+
+def test_foretime_is_behind_by_the_work_of_jobs_that_would_have_started() -> None:
+    late = LateJobs(1, 600)
+    late.note([KnownJob(WAITING, 200, expected(WAITING, 200), plain_start=1000)])
+    assert not late.are_behind([WAITING], 999, 4)
+    assert late.behind_s == 0
+    assert late.are_behind([WAITING], 1000, 4)
+    assert late.behind_s == 700 * WAITING.request.processors / 4
+    assert not late.are_behind([], 1000, 4), "it can't start"
+
+
+@pytest.mark.parametrize(("started", "ended"), [(2000, None), (2000, 3000), (None, 3000)])
+def test_who_has_started_or_was_withdrawn_does_not_wait(
+    started: int | None, ended: int | None
+) -> None:
+    assert KnownJob(WAITING, 200).waits
+    assert not KnownJob(WAITING, 200, start_time=started, end_time=ended).waits

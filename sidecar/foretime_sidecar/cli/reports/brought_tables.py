@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretime_estimators.time_units import HOUR_S
 from rich.table import Table
 from rich.text import Text
 
@@ -45,6 +46,12 @@ def brought_notes(answer: dict[str, Any]) -> list[str]:
     if standing["late_jobs"]:
         jobs = counted(standing["late_jobs"], "job")
         notes.append(f"{jobs} now wait longer than beside.most_late_s over the plain scheduler.")
+    if standing["is_behind"]:
+        work = _hours(standing["behind_s"] / HOUR_S)
+        notes.append(
+            f"Jobs that would have started without Foretime have {work} of work for the whole "
+            "machine, over beside.most_behind_s: only late jobs are raised now."
+        )
     return notes
 
 

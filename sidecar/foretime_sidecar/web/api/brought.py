@@ -41,8 +41,13 @@ def add_brought(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) -> N
             since = max(now - SINCE_DAYS * DAY_S, 0)
         account = beside.account(since, by, user)
         standing = dataclasses.asdict(beside.standing)
+        late = {
+            "late_jobs": beside.late.count(now),
+            "behind_s": round(beside.late.behind_s),
+            "is_behind": beside.late.is_behind,
+        }
         return {
             "user": user,
             **account.as_json(),
-            "standing": {**standing, "late_jobs": beside.late.count(now)},
+            "standing": {**standing, **late},
         }

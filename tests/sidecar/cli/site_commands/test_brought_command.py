@@ -31,10 +31,13 @@ def job(day: int, user: str, with_us: bool) -> JudgedJob:
     return JudgedJob(user, 8, at, two, two + half, one + half, False)
 
 
-def answer(*jobs: JudgedJob, why_not: str = "", late_jobs: int = 0) -> dict[str, Any]:
+def answer(
+    *jobs: JudgedJob, why_not: str = "", late_jobs: int = 0, behind_s: int = 0
+) -> dict[str, Any]:
     standing = asdict(BesideStanding(why_not, 9, 8, 3, 1_800_000_000))
     account = account_of(jobs, 0, "user").as_json()
-    return {"user": None, **account, "standing": {**standing, "late_jobs": late_jobs}}
+    late = {"late_jobs": late_jobs, "behind_s": behind_s, "is_behind": behind_s > 0}
+    return {"user": None, **account, "standing": {**standing, **late}}
 
 
 def run(
@@ -71,12 +74,13 @@ def test_it_says_what_was_saved_and_how_sure_that_is(monkeypatch: pytest.MonkeyP
 
 
 def test_in_observe_it_says_what_it_would_bring(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _ = run(monkeypatch, answer(job(0, "ann", False), late_jobs=2))
+    result, _ = run(monkeypatch, answer(job(0, "ann", False), late_jobs=2, behind_s=30_000))
     lines = result.output.splitlines()
     assert lines[0] == (
         "Without Foretime at work it would have saved 0.5 h of waiting (-25%); 1 job on 1 day."
     )
     assert "2 jobs now wait longer than beside.most_late_s" in result.output
+    assert "have 8.3 h of work for the whole machine" in result.output
 
 
 def test_without_anything_to_tell_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
