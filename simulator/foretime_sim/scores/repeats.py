@@ -11,7 +11,6 @@ from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.scores.intervals import Weeks
-from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
 from foretime_sim.workloads.workload import Workload
 
 FEWEST_REPEATS = 3
@@ -144,23 +143,10 @@ class Repeats:
         processes: int,
         finished: Callable[[int, Result], None],
     ) -> None:
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor, as_completed
+        from foretime_sim.scores.worker_processes import run_in_processes  # takes time to import
 
-        # Spawned, because a fork of a process with threads (a progress bar's) may hang.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, context, end_at_interrupt) as pool:
-            with interrupts_wait():
-                futures = {
-                    pool.submit(_repeat, self, workload, work, repeat): repeat
-                    for repeat in range(self.count)
-                }
-            try:
-                for future in as_completed(futures):
-                    finished(futures[future], future.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        tasks = ((self, workload, work, repeat) for repeat in range(self.count))
+        run_in_processes(_repeat, tasks, processes, finished)
 
 
 def _repeat(

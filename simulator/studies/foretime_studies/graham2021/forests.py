@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.time_units import DAY_S
-from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
+from foretime_sim.scores.worker_processes import run_in_processes
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.survival_forest import ForestSettings, SurvivalForest
 
@@ -108,26 +108,9 @@ class Grower:
             for number, plan in enumerate(plans):
                 done(number, self.grow(plan))
         else:
-            self._grow_in_processes(plans, workers, done)
+            tasks = ((plan,) for plan in plans)
+            run_in_processes(_grow, tasks, workers, done, begin=_begin, begin_with=(self,))
         return [told[number] for number in range(len(plans))]
-
-    def _grow_in_processes(
-        self, plans: Sequence[Plan], workers: int, done: Callable[[int, Told], None]
-    ) -> None:
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor, as_completed
-
-        # Spawned, because a fork of a process with threads (a progress bar's) may hang.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, _begin, (self,)) as pool:
-            with interrupts_wait():
-                futures = {pool.submit(_grow, plan): number for number, plan in enumerate(plans)}
-            try:
-                for future in as_completed(futures):
-                    done(futures[future], future.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
 
 
 _HERE: list[Grower] = []
@@ -135,7 +118,6 @@ _HERE: list[Grower] = []
 
 
 def _begin(grower: Grower) -> None:
-    end_at_interrupt()
     _HERE.append(grower)
 
 

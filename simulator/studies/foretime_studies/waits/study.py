@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import MutableSequence, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretime_sim.scores.worker_processes import end_at_interrupt, interrupts_wait
+from foretime_sim.scores.worker_processes import interrupts_wait, run_in_processes
 from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.progress import Progress, counted_on
@@ -23,7 +22,6 @@ from foretime_studies.waits.runs import (
 )
 from foretime_studies.waits.scores import ScoredRun
 
-_LOOK_S = 0.5
 """Seconds between looks at how far the processes are."""
 
 
@@ -89,18 +87,13 @@ def _run_beside(
         manager = context.Manager()
     with manager:
         counts = manager.list([0] * len(logs))
-        with ProcessPoolExecutor(workers, context, end_at_interrupt) as pool:
-            with interrupts_wait():
-                running = {
-                    pool.submit(_counted, place, log, settings, folder, counts)
-                    for place, log in enumerate(logs)
-                }
-            while running:
-                ended, running = wait(running, _LOOK_S)
-                for run in ended:
-                    run.result()
-                if progress is not None:
-                    progress(done + sum(counts))
+        run_in_processes(
+            _counted,
+            [(place, log, settings, folder, counts) for place, log in enumerate(logs)],
+            workers,
+            lambda *_: None,
+            look=None if progress is None else lambda: progress(done + sum(counts)),
+        )
 
 
 def _counted(
