@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from typing import TypeAlias
 
 import psutil
@@ -17,11 +13,7 @@ import psutil
 from foretime_sim.campaigns.cells import Cell, Plan
 from foretime_sim.campaigns.runs import Record, attempt, failure
 from foretime_sim.campaigns.store import CampaignStore
-from foretime_sim.scores.worker_processes import interrupts_wait
-
-_END_S = 5.0
-"""How long a worker that is told to end may take before it is killed."""
-
+from foretime_sim.scores.worker_processes import Worker, WorkerDiedError, answered, end
 
 Executor: TypeAlias = Callable[[Sequence[Cell]], Generator[Record]]
 """What runs cells: gives each one's record as they end; closing it ends what is still running."""
@@ -123,19 +115,12 @@ def execute(
     return Outcome(kept, len(cells))
 
 
-@dataclass(eq=False)
-class _Worker:
-    process: SpawnProcess
-    connection: Connection
-    cell: Cell | None = None
-
-
 class LocalProcesses:
     """Runs cells on processes of this machine.
 
     Each worker takes the next cells of the log that it has read already as long as there are any.
     A worker that dies (of lack of memory, say) fails the one cell that it ran; another takes its
-    place. Workers are spawned, because a fork of a process with threads may hang.
+    place.
 
     Parameters
     ----------
@@ -145,51 +130,31 @@ class LocalProcesses:
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or psutil.cpu_count(logical=False) or 1
-        self._context = multiprocessing.get_context("spawn")
 
     def __call__(self, cells: Sequence[Cell]) -> Generator[Record]:
         """Run the cells; see `Executor`."""
         queue = _ByLog(cells)
-        workers: list[_Worker] = []
+        workers: list[Worker[Cell, Record]] = []
         try:
-            workers.extend(self._start() for _ in range(min(self.workers, len(cells))))
+            workers.extend(Worker.start(attempt) for _ in range(min(self.workers, len(cells))))
             for worker in workers:
-                self._give(worker, queue)
-            while busy := [(w, w.cell) for w in workers if w.cell is not None]:
-                ready = wait([worker.connection for worker, _ in busy])
-                for worker, cell in busy:
-                    if worker.connection not in ready:
-                        continue
+                worker.give(queue.next(None))
+            while any(worker.is_busy for worker in workers):
+                for worker, cell in answered(workers):
+                    log = cell.axes["log"]
                     try:
-                        record = worker.connection.recv()
-                    except (EOFError, ConnectionResetError):
-                        record = failure(cell, _death(worker.process))
-                        worker.connection.close()
+                        record = worker.result()
+                    except WorkerDiedError as died:
+                        record = failure(cell, str(died))
                         workers.remove(worker)
                         if queue:
-                            workers.append(self._start())
-                            self._give(workers[-1], queue, cell.axes["log"])
+                            workers.append(Worker.start(attempt))
+                            workers[-1].give(queue.next(log))
                     else:
-                        self._give(worker, queue, cell.axes["log"])
+                        worker.give(queue.next(log))
                     yield record
         finally:
-            _end(workers)
-
-    def _start(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
-        with interrupts_wait():  # until it is up and can ignore them
-            process.start()
-        # Only the worker holds its end from now on, so that its death is seen.
-        theirs.close()
-        return _Worker(process, ours)
-
-    def _give(self, worker: _Worker, queue: _ByLog, log: str | None = None) -> None:
-        worker.cell = queue.next(log)
-        if worker.cell is not None:
-            # A worker that has died is found out when its record is awaited.
-            with suppress(BrokenPipeError):
-                worker.connection.send(worker.cell)
+            end(workers)
 
 
 class _ByLog:
@@ -208,42 +173,3 @@ class _ByLog:
         if log is None or not self._waiting[log]:
             log = max(self._waiting, key=lambda name: len(self._waiting[name]))
         return self._waiting[log].popleft() if self._waiting[log] else None
-
-
-def _death(process: SpawnProcess) -> str:
-    """Say how a worker died."""
-    process.join(_END_S)
-    code = process.exitcode
-    if code is not None and code < 0:
-        number = -code
-        with suppress(ValueError):
-            name = signal.Signals(number).name
-            hint = ": perhaps the machine ran out of memory" if name == "SIGKILL" else ""
-            return f"its worker process was killed by {name}{hint}"
-    return f"its worker process ended with exit code {code}"
-
-
-def _end(workers: Sequence[_Worker]) -> None:
-    """End workers, at once if they are running a cell."""
-    for worker in workers:
-        worker.connection.close()
-        if worker.cell is not None:
-            worker.process.terminate()
-    for worker in workers:
-        worker.process.join(_END_S)
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-
-
-def _serve(connection: Connection) -> None:
-    """Work in a process of its own: take cells from a connection, and give records back."""
-    # The terminal's Ctrl-C goes to us, too; it is for the process that gave us work.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        while True:
-            connection.send(attempt(connection.recv()))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return

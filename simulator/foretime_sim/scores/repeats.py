@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -145,8 +146,9 @@ class Repeats:
     ) -> None:
         from foretime_sim.scores.worker_processes import run_in_processes  # takes time to import
 
-        tasks = ((self, workload, work, repeat) for repeat in range(self.count))
-        run_in_processes(_repeat, tasks, processes, finished)
+        run_in_processes(
+            partial(_repeat, self, workload, work), range(self.count), processes, finished
+        )
 
 
 def _repeat(

@@ -1,82 +1,178 @@
-"""Worker processes and Ctrl-C, which the terminal sends to them, too."""
+"""Worker processes: each has one task at a time, and ends with whoever gave it.
+
+Not `concurrent.futures`: a Ctrl-C while that takes its locks, or while a worker sends a result, has
+the program wait for ever.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
-from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Generic, TypeVar
 
+from foretime_estimators.jobs.errors import StateError
+
+Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+_END_S = 5.0
+"""How long a worker that is told to end may take before it is killed."""
 _LOOK_S = 0.5
 
 
 def run_in_processes(
-    work: Callable[..., Result],
-    tasks: Iterable[tuple[Any, ...]],
+    work: Callable[[Task], Result],
+    tasks: Iterable[Task],
     processes: int,
     finished: Callable[[int, Result], None],
     *,
-    begin: Callable[..., None] | None = None,
-    begin_with: tuple[Any, ...] = (),
     look: Callable[[], None] | None = None,
 ) -> None:
-    """Do work in other processes, which end at a Ctrl-C or at a task's error.
+    """Do tasks in other processes; whatever stops that ends them at once.
 
     Parameters
     ----------
     work
-        What is done, given what a task has; all of it, and its results, must be picklable.
+        What is done with a task. It, the tasks and their results must be picklable.
     tasks
-        What each is to be done with.
+        The first are begun first.
     processes
         How many there are at most.
     finished
         Called with the number of a task that is done, counted from 0, and its result.
-    begin, begin_with
-        What each process does first, if anything, and with what.
     look
         Called every half second, and after each task.
+
+    Raises
+    ------
+    StateError
+        If a process died, of lack of memory for instance. What a task raises is raised, too.
     """
-    # Spawned, because a fork of a process with threads (a progress bar's) may hang.
-    context = multiprocessing.get_context("spawn")
-    # Not `as_completed`: a Ctrl-C while that takes the locks of all futures leaves some taken.
-    ended: SimpleQueue[Future[Result]] = SimpleQueue()
-    numbers: dict[Future[Result], int] = {}
-    with ProcessPoolExecutor(processes, context, _begin, (begin, begin_with)) as pool:
+    numbered = enumerate(tasks)
+    workers: list[Worker[tuple[int, Task], Result]] = []
+    try:
+        for task in numbered:
+            workers.append(Worker.start(_Unnumbered(work)))
+            workers[-1].give(task)
+            if len(workers) == processes:
+                break
+        while any(worker.is_busy for worker in workers):
+            for worker, (number, _) in answered(workers, None if look is None else _LOOK_S):
+                result = worker.result()
+                worker.give(next(numbered, None))
+                finished(number, result)
+            if look is not None:
+                look()
+    except WorkerDiedError as died:
+        raise StateError(f"{died}; give fewer --workers") from None
+    finally:
+        end(workers)
+
+
+@dataclass(frozen=True)
+class _Unnumbered(Generic[Task, Result]):
+    """Work on a task that comes with its number."""
+
+    work: Callable[[Task], Result]
+
+    def __call__(self, task: tuple[int, Task]) -> Result:
+        return self.work(task[1])
+
+
+class WorkerDiedError(Exception):
+    """A worker's process has ended before its task."""
+
+
+@dataclass(eq=False)
+class Worker(Generic[Task, Result]):
+    """A process that does one task after the other.
+
+    It is spawned, because a fork of a process with threads (a progress bar's) may hang.
+
+    Attributes
+    ----------
+    process, connection
+        What it is, and what is said to it.
+    task
+        What it does now; ``None``: nothing, and it gets nothing more.
+    """
+
+    process: SpawnProcess
+    connection: Connection
+    task: Task | None = None
+
+    @classmethod
+    def start(cls, work: Callable[[Task], Result]) -> Worker[Task, Result]:
+        """Start one for a kind of work."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        with interrupts_wait():  # until it is up and can ignore them
+            process.start()
+        # Only the worker holds its end from now on, so that its death is seen.
+        theirs.close()
+        return cls(process, ours)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has a task."""
+        return self.task is not None
+
+    def give(self, task: Task | None) -> None:
+        """Have it do a task."""
+        self.task = task
+        if task is not None:
+            # A worker that has died is found out when its result is awaited.
+            with suppress(BrokenPipeError):
+                self.connection.send(task)
+
+    def result(self) -> Result:
+        """Take the result of its task, or raise what that raised, or `WorkerDiedError`."""
         try:
-            with interrupts_wait():
-                for number, task in enumerate(tasks):
-                    future = pool.submit(work, *task)
-                    numbers[future] = number
-                    future.add_done_callback(ended.put)
-            while numbers:
-                with suppress(Empty):
-                    future = ended.get(timeout=None if look is None else _LOOK_S)
-                    finished(numbers.pop(future), future.result())
-                if look is not None:
-                    look()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            result, error = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.connection.close()
+            raise WorkerDiedError(_death(self.process)) from None
+        if error is not None:
+            raise error
+        found: Result = result
+        return found
 
 
-def _begin(begin: Callable[..., None] | None, begin_with: tuple[Any, ...]) -> None:
-    end_at_interrupt()
-    if begin is not None:
-        begin(*begin_with)
+def answered(
+    workers: Iterable[Worker[Task, Result]], timeout_s: float | None = None
+) -> list[tuple[Worker[Task, Result], Task]]:
+    """Wait until workers have results, or have died; give them with their tasks."""
+    busy = [(worker, worker.task) for worker in workers if worker.task is not None]
+    ready = wait([worker.connection for worker, _ in busy], timeout_s)
+    return [(worker, task) for worker, task in busy if worker.connection in ready]
+
+
+def end(workers: Sequence[Worker[Any, Any]]) -> None:
+    """End workers, at once if they have a task."""
+    for worker in workers:
+        worker.connection.close()
+        if worker.is_busy:
+            worker.process.terminate()
+    for worker in workers:
+        worker.process.join(_END_S)
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
 
 
 @contextmanager
 def interrupts_wait() -> Iterator[None]:
-    """Let a Ctrl-C wait while processes are started.
+    """Let a Ctrl-C, which the terminal sends to all, wait while processes are started.
 
-    They inherit that, and so don't write where in their imports it met them; `end_at_interrupt`,
-    or a handler of theirs and unblocking, is for when they are up.
+    They inherit that, and so don't write where in their imports it met them.
     """
     # Where a first process starts the tracker, that unblocks the signal for all who come after.
     resource_tracker.ensure_running()
@@ -87,7 +183,31 @@ def interrupts_wait() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def end_at_interrupt() -> None:
-    """In a worker process: end at a Ctrl-C without a word, for who gave the work says what is."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _death(process: SpawnProcess) -> str:
+    """Say how a worker died."""
+    process.join(_END_S)
+    code = process.exitcode
+    if code is not None and code < 0:
+        number = -code
+        with suppress(ValueError):
+            name = signal.Signals(number).name
+            hint = ": perhaps the machine ran out of memory" if name == "SIGKILL" else ""
+            return f"its worker process was killed by {name}{hint}"
+    return f"its worker process ended with exit code {code}"
+
+
+def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
+    """Work in a process of its own: take tasks from a connection, and give results back."""
+    # The terminal's Ctrl-C goes to us, too; it is for the process that gave us work.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            task, answer, failed = connection.recv(), None, None
+            try:
+                answer = work(task)
+            except Exception as error:  # noqa: BLE001 - raised where the result is wanted
+                error.add_note(f"in a worker process:\n{traceback.format_exc()}")
+                failed = error
+            connection.send((answer, failed))

@@ -108,21 +108,8 @@ class Grower:
             for number, plan in enumerate(plans):
                 done(number, self.grow(plan))
         else:
-            tasks = ((plan,) for plan in plans)
-            run_in_processes(_grow, tasks, workers, done, begin=_begin, begin_with=(self,))
+            run_in_processes(self.grow, plans, workers, done)
         return [told[number] for number in range(len(plans))]
-
-
-_HERE: list[Grower] = []
-"""In a worker process: the grower that it has been given, once for all plans."""
-
-
-def _begin(grower: Grower) -> None:
-    _HERE.append(grower)
-
-
-def _grow(plan: Plan) -> Told:
-    return _HERE[0].grow(plan)
 
 
 def known_at(

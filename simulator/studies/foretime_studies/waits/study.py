@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from foretime_sim.scores.worker_processes import interrupts_wait, run_in_processes
@@ -88,8 +89,8 @@ def _run_beside(
     with manager:
         counts = manager.list([0] * len(logs))
         run_in_processes(
-            _counted,
-            [(place, log, settings, folder, counts) for place, log in enumerate(logs)],
+            partial(_counted, settings, folder, counts),
+            list(enumerate(logs)),
             workers,
             lambda *_: None,
             look=None if progress is None else lambda: progress(done + sum(counts)),
@@ -97,8 +98,10 @@ def _run_beside(
 
 
 def _counted(
-    place: int, log: WaitsLog, settings: WaitsSettings, folder: Path, counts: MutableSequence[int]
+    settings: WaitsSettings, folder: Path, counts: MutableSequence[int], task: tuple[int, WaitsLog]
 ) -> None:
+    place, log = task
+
     def count(jobs: int) -> None:
         counts[place] = jobs
 
