@@ -17,6 +17,8 @@ from foretime_sim.logs.swf import parse_swf
 from foretime_sim.workloads.job_log import JobLog
 
 LogFormat: TypeAlias = Literal["swf", "sacct", "csv", "pbs", "cobalt"]
+_MARKUP = ("{", "[", "<")
+"""What a log does not begin with."""
 
 
 def read_log(
@@ -69,6 +71,11 @@ def read_log(
         _refuse_columns(columns, source)
         return read_pbs_accounting(path, time_zone=time_zone, lenient=lenient)
     text = read_text(path)
+    if format is None and text.lstrip()[:1] in _MARKUP:
+        raise InputError(
+            f"{source}: that is JSON or markup, and no job log: give SWF, accounting of PBS or "
+            "Cobalt, CSV, or what sacct --parsable2 prints"
+        )
     match format or format_of(text):
         case "swf":
             if columns is not None:

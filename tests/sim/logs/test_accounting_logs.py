@@ -235,3 +235,11 @@ def test_real_exports_are_read_whole(
     assert len(log.users.names) == users
     workload, report = workload_of_log(log, processors=100_000)
     assert len(workload) == report.jobs_kept > jobs * 0.9
+
+
+@pytest.mark.parametrize("text", ['{"jobs": []}\n', "\n[1, 2]\n", "<html>\n"])
+def test_json_and_markup_are_no_log(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"jobs\.txt: that is JSON or markup, and no job log"):
+        read_log(path)

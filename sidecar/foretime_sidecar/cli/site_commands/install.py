@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from foretime_estimators.jobs.errors import SchedulerError
+from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_sim.mocks.plugin_files import plugin_file
 
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
@@ -201,6 +201,8 @@ def uninstall_slurm(
 def _slurm_site(
     settings: Path | None, conf: Path | None, commands_dir: str
 ) -> slurm_install.SlurmSite:
+    if conf is not None and not conf.is_file():
+        raise InputError(f"--conf {conf}: there is no such file; name the slurm.conf of slurmctld")
     chosen = site_settings(settings)
     controller = SlurmController(commands_dir or chosen.scheduler.commands_dir)
     return slurm_install.SlurmSite(controller, chosen, conf)

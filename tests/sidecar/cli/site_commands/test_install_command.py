@@ -35,3 +35,13 @@ def test_it_says_what_enforce_did_to_waits(
         'docs/slurm.md, "What planning short does to waits"',
     ):
         assert (words in out) is warned, words
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_slurm_conf_that_is_not_there_is_told_before_slurm_is_asked(
+    command: str, run: Run, tmp_path: Path
+) -> None:
+    missing = tmp_path / "slurm.conf"
+    code, out, err = run(command, "slurm", "--conf", missing, "--commands-dir", tmp_path)
+    assert (code, out) == (2, "")
+    assert f"--conf {missing}: there is no such file" in err
