@@ -76,9 +76,11 @@ class LateJobs:
         processors
             Of the whole machine.
         """
-        keys = ((task, job.request.submit_time) for job in waiting for task in job.task_ids)
-        starts = (self._plain_starts.get(key) for key in keys)
-        work = sum(start.work for start in starts if start is not None and start.at <= now)
+        work = 0
+        if self._plain_starts:  # else nobody need look at thousands of jobs
+            keys = ((task, job.request.submit_time) for job in waiting for task in job.task_ids)
+            starts = (self._plain_starts.get(key) for key in keys)
+            work = sum(start.work for start in starts if start is not None and start.at <= now)
         self.behind_s = work / max(processors, 1)
         self.is_behind = 0 < self._most_behind_s < self.behind_s
         return self.is_behind
