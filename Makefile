@@ -51,12 +51,12 @@ test-slurm: setup
 	$(MAKE) --jobs 2 --output-sync=target slurm-experiments slurm-tests
 
 # One process begins all experiments together, and mostly waits for them.
-slurm-experiments:
+slurm-experiments: setup
 	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and experiment'
 
 # A file's tests stay together, as they may share a cluster; so do those on PBS.
 LIVE := --numprocesses 2 --dist loadfile
-slurm-tests:
+slurm-tests: setup
 	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE)
 
 # Where OpenPBS can't be built for want of its source, or root, the script and each test say so.

@@ -36,24 +36,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-SANITIZED = os.environ.get("FORETIME_SANITIZED") == "1"
-OF_SANITIZED = 0.25
-"""Of the examples: all take the core several times as long, and the other runs take all."""
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     times = config.getoption("--search")
-    if times is not None:
-        items[:] = [item for item in items if _is_property(item)]
-    elif SANITIZED:
-        times = OF_SANITIZED
-    else:
+    if times is None:
         return
+    items[:] = [item for item in items if _is_property(item)]
     # Parametrized tests share one function, and the methods of a state machine one class.
-    for holder, name in {_kept_settings(item) for item in items if _is_property(item)}:
+    for holder, name in {_kept_settings(item) for item in items}:
         usual = getattr(holder, name)
-        examples = max(round(usual.max_examples * times), 1)
-        setattr(holder, name, settings(usual, max_examples=examples, print_blob=True))
+        more = settings(usual, max_examples=usual.max_examples * times, print_blob=True)
+        setattr(holder, name, more)
 
 
 def _is_property(item: pytest.Item) -> bool:

@@ -1,8 +1,8 @@
 """Whom jobs that start at once may not delay, by what is known of their starts without Foretime.
 
 Those are late whose start without Foretime is known and long ago; of the others those are taken for
-late that have waited for long. Late jobs hold reservations. Once they have too much work together,
-nobody else is raised until there is less: else jobs that hold reservations wait for each other.
+late that have waited for long. Late jobs hold reservations. Once all that would have started have
+too much work together, only late jobs are raised: else their reservations wait for each other.
 """
 
 from __future__ import annotations

@@ -149,6 +149,8 @@ class StartNow:
             if why_not != self.refused:
                 logger.error("no job is started by Foretime: %s", why_not)
             self.refused = why_not
+            if self._late_jobs is not None:  # where nothing is raised nobody waits for it
+                self._late_jobs.are_behind((), look.taken_at, look.queue.processors)
             self.give_back(look.queue.jobs)
             return 0
         self.refused = ""
@@ -163,6 +165,13 @@ class StartNow:
             job.request.job_id: job for job in look.queue.jobs if job.state is QueueState.PENDING
         }
         self._forget_gone(waiting)
+        protected = ProtectedJobs(
+            self._late_jobs,
+            self._order.protect_after_s,
+            waiting.values(),
+            now,
+            look.queue.processors,
+        )
         started = self._own.of_started(ours, look.queue.jobs)
         if not waiting:
             self._judge(waiting, (), now)
@@ -178,13 +187,6 @@ class StartNow:
             places = places_gained(waiting.values(), seen.own_priority, now)
             too_far = {name for name, place in places.items() if place > bound}
 
-        protected = ProtectedJobs(
-            self._late_jobs,
-            self._order.protect_after_s,
-            waiting.values(),
-            now,
-            look.queue.processors,
-        )
         said: dict[str, RolePrediction | None] = {}
 
         def expected_of(job: QueuedJob) -> RolePrediction | None:

@@ -192,8 +192,8 @@ def _death(process: SpawnProcess) -> str:
         with suppress(ValueError):
             name = signal.Signals(number).name
             hint = ": perhaps the machine ran out of memory" if name == "SIGKILL" else ""
-            return f"its worker process was killed by {name}{hint}"
-    return f"its worker process ended with exit code {code}"
+            return f"the worker process was killed by {name}{hint}"
+    return f"the worker process ended with exit code {code}"
 
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:

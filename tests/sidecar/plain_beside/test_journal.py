@@ -132,7 +132,9 @@ def test_foretime_is_behind_by_the_work_of_jobs_that_would_have_started() -> Non
     assert late.behind_s == 0
     assert late.are_behind([WAITING], 1000, 4)
     assert late.behind_s == 700 * WAITING.request.processors / 4
+    assert late.is_behind
     assert not late.are_behind([], 1000, 4), "it can't start"
+    assert (late.is_behind, late.behind_s) == (False, 0)
 
 
 @pytest.mark.parametrize(("started", "ended"), [(2000, None), (2000, 3000), (None, 3000)])

@@ -23,8 +23,6 @@ from foretime_studies.waits.runs import (
 )
 from foretime_studies.waits.scores import ScoredRun
 
-"""Seconds between looks at how far the processes are."""
-
 
 @dataclass(frozen=True, slots=True)
 class WaitsLog:
