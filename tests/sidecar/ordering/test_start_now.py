@@ -14,6 +14,8 @@ from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.start_now import StartNow
+from foretime_sidecar.plain_beside.known_jobs import KnownJob
+from foretime_sidecar.plain_beside.late_jobs import LateJobs
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.circuit_breaker import CircuitBreaker
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
@@ -51,6 +53,7 @@ class World:
         self.hook = HookSettings()
         self.exclusions = Exclusions()
         self.why_not = ""
+        self.late: LateJobs | None = None
         self.start()
         # It would run for five.
         self.slurm.submit(Submission("bob", "p", None, 3, 2 * HOUR, 5 * HOUR))
@@ -61,7 +64,8 @@ class World:
         """Have the daemon begin, again."""
         client = SlurmCommands(self.noting, overlap_s=0)
         self.client = client
-        self.starts = StartNow(self.hook, self.order, client, self.store, threading.RLock())
+        lock = threading.RLock()
+        self.starts = StartNow(self.hook, self.order, client, self.store, lock, late=self.late)
 
     def submit(self, processors: int, hours: float, expected_h: float | None = None) -> str:
         """Submit a job that runs as long as it asks; give its id."""
@@ -429,3 +433,24 @@ def test_a_job_passes_no_more_others_than_the_settings_allow() -> None:
         world.pass_time(1)
         assert world.look() == raised, bound
         world.store.close()
+
+
+@pytest.mark.parametrize(("most_behind_s", "raised"), [(HOUR, 1), (HOUR - 1, 0)])
+def test_only_late_jobs_are_raised_while_others_would_have_started(
+    world: World, most_behind_s: int, raised: int
+) -> None:
+    """The head job has work for an hour of the whole machine, and would have started by now."""
+    world.late = LateJobs(HOUR, most_behind_s)
+    world.start()
+    world.late.note(
+        KnownJob(job, NOW, plain_start=NOW + 30)
+        for job in world.client.queue().jobs
+        if job.request.job_id == world.head
+    )
+    world.submit(1, 5, expected_h=1)
+    world.pass_time(1)
+    assert world.look() == raised
+    assert world.late.is_behind is (raised == 0)
+    world.why_not = "foretime disable"
+    world.look()
+    assert not world.late.is_behind, "nobody waits for what is not done"
