@@ -20,28 +20,24 @@ SELECT {_COLUMNS} FROM job_decisions WHERE seq IN (
 """  # noqa: S608 - constants
 # By the latest word on each job, as of when it last was in the queue.
 _OUTLIVING = """
-WITH latest AS (
-    SELECT job_id, submit_time, action, scheduled_time_s FROM job_decisions
-    WHERE seq IN (SELECT max(seq) FROM job_decisions GROUP BY job_id, submit_time)
+SELECT count(*), coalesce(sum(jobs.actual_runtime_s > latest.scheduled_time_s), 0)
+FROM jobs JOIN job_decisions AS latest ON latest.seq = (
+    SELECT max(seq) FROM job_decisions WHERE job_id = coalesce(jobs.array_id, jobs.job_id)
+    AND submit_time = jobs.submit_time
 )
-SELECT count(*), coalesce(sum(actual_runtime_s > scheduled_time_s), 0)
-FROM jobs JOIN latest ON latest.job_id = coalesce(jobs.array_id, jobs.job_id)
-    AND latest.submit_time = jobs.submit_time
 WHERE latest.action IN ('planned', 'changed') AND jobs.end_time >= ?
     AND jobs.start_time IS NOT NULL
 """
 _COMPARED = """
-WITH firsts AS (
-    SELECT job_id, submit_time, action, reason, scheduled_time_s FROM job_decisions
-    WHERE seq IN (SELECT min(seq) FROM job_decisions GROUP BY job_id, submit_time)
-)
-SELECT firsts.action = 'planned', jobs.user, jobs.processors,
+SELECT first.action = 'planned', jobs.user, jobs.processors,
        jobs.start_time - max(coalesce(jobs.eligible_time, 0), jobs.submit_time),
-       jobs.actual_runtime_s > firsts.scheduled_time_s
-FROM jobs JOIN firsts ON firsts.job_id = coalesce(jobs.array_id, jobs.job_id)
-    AND firsts.submit_time = jobs.submit_time
-WHERE jobs.start_time IS NOT NULL AND jobs.submit_time >= ? AND firsts.scheduled_time_s IS NOT NULL
-    AND (firsts.action = 'planned' OR (firsts.action = 'observed' AND firsts.reason <> 'observe'))
+       jobs.actual_runtime_s > first.scheduled_time_s
+FROM jobs JOIN job_decisions AS first ON first.seq = (
+    SELECT min(seq) FROM job_decisions WHERE job_id = coalesce(jobs.array_id, jobs.job_id)
+    AND submit_time = jobs.submit_time
+)
+WHERE jobs.start_time IS NOT NULL AND jobs.submit_time >= ? AND first.scheduled_time_s IS NOT NULL
+    AND (first.action = 'planned' OR (first.action = 'observed' AND first.reason <> 'observe'))
 """
 
 ComparedJob: TypeAlias = tuple[bool, str | None, int, int, bool]

@@ -11,6 +11,7 @@ import pytest
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
+from foretime_sidecar.store import decisions
 from foretime_sidecar.store.migrations import migrations
 from foretime_sidecar.store.store import Store
 from hypothesis import given, settings
@@ -230,3 +231,14 @@ def test_every_table_and_column_is_documented(tmp_path: Path, repository: Path) 
         for column in database.table(name).columns:
             assert f"| `{column.name}` |" in section, f"{name}.{column.name} is not documented"
     database.close()
+
+
+@pytest.mark.parametrize("query", [decisions._OUTLIVING, decisions._COMPARED])
+def test_decisions_on_jobs_are_looked_up_by_job(tmp_path: Path, query: str) -> None:
+    """A daemon asks every few minutes: it must not read all decisions for each job."""
+    store = Store(tmp_path / "store")
+    plan = [str(row[-1]) for row in store.rows(f"EXPLAIN QUERY PLAN {query}", (0,))]
+    store.close()
+    assert any("job_decisions_by_job" in step for step in plan)
+    assert not any("AUTOMATIC" in step or "SCAN job_decisions" in step for step in plan)
+    assert [step for step in plan if step.startswith("SCAN")] == ["SCAN jobs"]
