@@ -219,7 +219,7 @@ void register_engine(nb::module_& m) {
       .def(
           "add_request",
           [](Engine& engine, ResourceRequest request) {
-            engine.on_nodes().add_request(std::move(request));
+            return engine.on_nodes().add_request(std::move(request));
           },
           nb::arg("request"))
       .def(

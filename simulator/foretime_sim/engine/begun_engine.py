@@ -6,6 +6,7 @@ import numpy as np
 from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim import _core
 from foretime_sim.engine.forward import snapshot_beginning
 from foretime_sim.engine.nodes_beginning import told_of
 from foretime_sim.engine.snapshot import Snapshot
@@ -25,8 +26,8 @@ def begun_engine(
     ----------
     snapshot, policy
         As for `foretime_sim.engine.forward.forward_runs`. A pending job that is submitted later
-        joins the queue then. The policy is a site's Slurm, and the snapshot tells whose the jobs
-        are, or nobody's are.
+        joins the queue then. The policy is a site's Slurm. The snapshot is of an engine under it,
+        which the new one then goes on as; or it tells whose the jobs are, or nobody's are.
     actual_runtime
         Of each job, in the order of columns, seconds; shape (jobs,).
 
@@ -73,11 +74,16 @@ def begun_engine(
     index = np.arange(columns, dtype=np.int64)
     index[running + np.array(order, dtype=np.int64)] = running + np.arange(len(order))
     engine._core = core  # instead of the one that knows no jobs
-    requests = snapshot.pending.requests
-    engine._requests = (
-        {} if requests is None else {each: n for n, each in enumerate(requests.distinct)}
-    )
-    if snapshot.told is not None:
+    waiting, requests = index[running:], snapshot.pending.requests
+    if requests is not None:
+        numbers = _core.requests_of(core)[waiting].tolist()
+        asked = (requests.distinct[each] for each in requests.number.tolist())
+        engine._asked = dict(zip(numbers, asked, strict=True))
+        engine._request_numbers = {request: each for each, request in engine._asked.items()}
+    notes = snapshot.slurm_notes
+    if notes is not None and notes.site == policy.backfill.site:
+        engine._slurm_names = notes.names.of_jobs(np.argsort(index))
+    elif snapshot.told is not None:
         _note_names(engine, snapshot, policy.backfill.site, index)
     return engine, index
 

@@ -253,10 +253,11 @@ def nodes_of_engine(engine: Engine, running: Int64Array, pending: Int64Array) ->
     planned_start[row_of[starts[:, 0]]] = starts[:, 1]
     planned_partition = np.full(len(pending), -1, dtype=np.int64)
     planned_partition[planned[:, 0]] = planned[:, 1]
+    used, number = np.unique(_core.requests_of(core)[pending], return_inverse=True)
     return NodesOfEngine(
         partition,
         _held_rows(table),
-        NodeRequests(tuple(engine._requests), _core.requests_of(core)).take(pending),
+        NodeRequests(tuple(engine._asked[each] for each in used.tolist()), number),
         planned_start,
         planned_partition,
         _held_rows(planned),

@@ -343,8 +343,9 @@ class Snapshot:
         runs, waiting = _rows(core, running), _rows(core, pending)
         jobs = np.concatenate([running, pending])
         slurm_notes, backfill = None, engine.policy.backfill
-        if isinstance(backfill, Slurm):
-            slurm_notes = SlurmNotes(backfill.site, _core.slurm_state(core, jobs))
+        if isinstance(backfill, Slurm) and engine._slurm_names is not None:
+            state = _core.slurm_state(core, jobs)
+            slurm_notes = SlurmNotes(backfill.site, state, engine._slurm_names.of_jobs(jobs))
         guard, plans = None, None
         if engine.policy.guard is not None:
             guard = GuardNotes(unmask(waiting.guard_planned_start), waiting.guarded)

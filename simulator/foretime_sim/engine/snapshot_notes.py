@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from foretime_estimators.arrays import Int64Array, MaskedInt64Array
 
 from foretime_sim import _core
+from foretime_sim.engine.native.slurm_core import StepwiseNames
 from foretime_sim.engine.node_snapshot import HeldNodes
 from foretime_sim.sites.slurm.site import SlurmSite
 
@@ -68,7 +69,10 @@ class SlurmNotes:
         Whose Slurm it is. Under another one these notes are not looked at.
     state
         As the native core keeps it.
+    names
+        Codes of users and accounts in it, and what jobs said, by column.
     """
 
     site: SlurmSite
     state: _core.SlurmState
+    names: StepwiseNames

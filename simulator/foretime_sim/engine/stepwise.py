@@ -157,8 +157,8 @@ class Engine:
         )
         self._core = core_engine(machine_processors, self.policy, now, claims, self._calls)
         self.machine = machine
-        self._requests: dict[Request, int] = {}
-        self._first_partition: list[str] = []  # of each request
+        self._asked: dict[int, Request] = {}  # by the number that the core has for it
+        self._request_numbers: dict[Request, int] = {}
         if isinstance(machine, BgpMachine):
             use_bgp_machine(self._core, machine, self.policy, reserved=bool(claims))
         elif slurm is not None:
@@ -361,7 +361,7 @@ class Engine:
         """Tell the core what the next job says to a site's scheduler."""
         if self._slurm_names is not None and request is not None:
             reservation = None if resources is None else resources.reservation
-            first = self._first_partition[request]
+            first = self._slurm_names.first_partition(self._asked[request])
             self._slurm_names.describe(
                 self._core, user, project, reservation, first, said or SiteJob()
             )
@@ -672,12 +672,11 @@ class Engine:
         request = fit_request(
             self.machine, asked, processors, requested_time, self._node_reservations
         )
-        if request not in self._requests:
-            self._requests[request] = len(self._requests)
-            first = self.machine.slurm_partitions[request.choices[0].slurm_partition]
-            self._first_partition.append(first.name)
-            self._core.add_request(core_request(request))
-        return request.cpus, self._requests[request]
+        number = self._request_numbers.get(request)
+        if number is None:
+            number = self._core.add_request(core_request(request))
+            self._request_numbers[request], self._asked[number] = number, request
+        return request.cpus, number
 
     def _roles(
         self, requested: int, scheduled: int | JobTimesUpdate | None

@@ -7,9 +7,10 @@
 
 namespace foretime {
 
-void NodePlanner::add_request(ResourceRequest request) {
+std::int32_t NodePlanner::add_request(ResourceRequest request) {
   nodes_.note_closures(request);
   nodes_.requests->push_back(std::move(request));
+  return static_cast<std::int32_t>(nodes_.requests->size()) - 1;
 }
 
 void NodePlanner::set_request(JobIndex index, std::int32_t request) {

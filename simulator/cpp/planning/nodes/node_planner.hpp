@@ -21,7 +21,7 @@ class NodePlanner : public QueuePlanner, public OnNodes {
   const NodeScheduling& nodes() const { return nodes_; }
   void record() override { nodes_.pool.record(true); }
   const std::vector<std::int64_t>& records() const override { return nodes_.pool.records(); }
-  void add_request(ResourceRequest request) override;
+  std::int32_t add_request(ResourceRequest request) override;
   void set_request(JobIndex index, std::int32_t request) override;
   const std::vector<std::int32_t>& request_of() const override { return nodes_.request_of; }
   bool has_room(std::int32_t request) override;

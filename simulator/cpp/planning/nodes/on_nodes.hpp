@@ -19,7 +19,8 @@ class OnNodes {
   // Rows of job, node, CPUs, memory, GPUs.
   virtual const std::vector<std::int64_t>& records() const = 0;
 
-  virtual void add_request(ResourceRequest request) = 0;
+  // Gives its number.
+  virtual std::int32_t add_request(ResourceRequest request) = 0;
   // Before the job is submitted or added.
   virtual void set_request(JobIndex index, std::int32_t request) = 0;
   // By job.

@@ -45,7 +45,7 @@ class PbsPlanner final : public QueuePlanner, public OnNodes {
   // OnNodes
   void record() override { records_ = true; }
   const std::vector<std::int64_t>& records() const override { return rows_; }
-  void add_request(ResourceRequest request) override;
+  std::int32_t add_request(ResourceRequest request) override;
   void set_request(JobIndex index, std::int32_t request) override;
   const std::vector<std::int32_t>& request_of() const override { return request_of_; }
   bool has_room(std::int32_t request) override;

@@ -44,7 +44,7 @@ PbsSelect select_of(const ResourceRequest& request, bool counts_memory) {
 
 }  // namespace
 
-void PbsPlanner::add_request(ResourceRequest request) {
+std::int32_t PbsPlanner::add_request(ResourceRequest request) {
   const PbsSite& site = *state_.site;
   const auto partition = static_cast<std::size_t>(request.choices.front().slurm_partition);
   const std::int32_t queue = site.queue_of_partition[partition];
@@ -57,6 +57,7 @@ void PbsPlanner::add_request(ResourceRequest request) {
   auto found = std::find(selects.begin(), selects.end(), select);
   if (found == selects.end()) found = selects.insert(found, select);
   state_.requests.push_back({static_cast<std::int32_t>(found - selects.begin()), queue});
+  return static_cast<std::int32_t>(state_.requests.size()) - 1;
 }
 
 void PbsPlanner::set_request(JobIndex index, std::int32_t request) {

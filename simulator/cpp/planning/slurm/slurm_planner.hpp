@@ -90,8 +90,9 @@ class SlurmPlanner final : public QueuePlanner, public OnNodes {
   // OnNodes
   void record() override { records_ = true; }
   const std::vector<std::int64_t>& records() const override { return rows_; }
-  void add_request(ResourceRequest request) override {
+  std::int32_t add_request(ResourceRequest request) override {
     state_.controller.requests().add(std::move(request));
+    return static_cast<std::int32_t>(state_.controller.requests().size()) - 1;
   }
   void set_request(JobIndex index, std::int32_t request) override {
     state_.controller.set_request(index, request);

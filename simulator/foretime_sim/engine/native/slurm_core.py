@@ -23,6 +23,7 @@ from foretime_sim.sites.slurm.reason_codes import reason_word
 from foretime_sim.sites.slurm.refusals import unmodelled_refusal
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.labels import Labels
+from foretime_sim.workloads.node_request import Request
 from foretime_sim.workloads.resource_requests import check_all_fit, fit_requests
 from foretime_sim.workloads.site_jobs import SiteJob, SiteJobs
 from foretime_sim.workloads.workload import Workload
@@ -275,14 +276,28 @@ class StepwiseNames:
     ----------
     site
         Which the jobs are submitted to.
+    rules
+        Those of the site, where they are known already.
     """
 
-    def __init__(self, site: SlurmSite) -> None:
+    def __init__(self, site: SlurmSite, rules: WhoseRules | None = None) -> None:
         self.site = site
-        self._rules = WhoseRules(site)
+        self._rules = rules or WhoseRules(site)
         self._codes: dict[tuple[str, str], int] = {}
         self._count: dict[str, int] = {}
         self._said: dict[int, _Said] = {}
+
+    def of_jobs(self, jobs: Int64Array) -> StepwiseNames:
+        """Give the same codes for an engine in which these jobs are the first, in this order."""
+        taken = StepwiseNames(self.site, self._rules)
+        taken._codes, taken._count = self._codes.copy(), self._count.copy()
+        said = self._said
+        taken._said = {new: said[old] for new, old in enumerate(jobs.tolist()) if old in said}
+        return taken
+
+    def first_partition(self, request: Request) -> str:
+        """Give the first slurm_partition that a request names."""
+        return self.site.machine.slurm_partitions[request.choices[0].slurm_partition].name
 
     def code(self, kind: str, name: str | None) -> int:
         """Give the code of a name of a kind; -1 for none."""

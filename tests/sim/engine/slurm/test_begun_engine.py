@@ -17,6 +17,8 @@ from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.slurm.limits import Association, Limits
+from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import SlurmSite
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +54,65 @@ def test_it_goes_on_as_a_forward_run(jobs: list[tuple[int, int, int]], at: int) 
     engine.finish()
     found = [engine.job(job).start_time for job in index.tolist()]
     assert [NEVER if start is None else start for start in found] == expected.tolist()
+
+
+FAIR = SlurmSite(
+    Machine.flat(PROCESSORS),
+    priority=SlurmPriority(
+        weight_fair_share=1000, weight_age=100, max_age_s=3600, decay_half_life_s=3600
+    ),
+    associations=(
+        Association("root"),
+        Association("lab", parent="root"),
+        *(
+            Association("lab", user=f"user{number}", limits=Limits(max_jobs=number or None))
+            for number in range(3)
+        ),
+    ),
+    enforced=frozenset({"associations", "limits"}),
+)
+"""One user may have a job at a time, and one two."""
+
+
+@settings(deadline=None)
+@given(JOBS, JOBS, st.integers(0, 3000), st.integers(1, 3000))
+def test_it_goes_on_as_the_engine_that_it_was_taken_of(
+    jobs: list[tuple[int, int, int]], later: list[tuple[int, int, int]], at: int, more: int
+) -> None:
+    """Also with jobs that come later, and if it is taken of one that was taken of one."""
+    policy = Policy(backfill=Slurm(FAIR))
+
+    def submit(engine: Engine, jobs: list[tuple[int, int, int]], since: int) -> list[int]:
+        return [
+            engine.submit(
+                since + submit_time, processors, runtime, 2 * runtime,
+                user=f"user{runtime % 3}", project="lab",
+            )
+            for submit_time, processors, runtime in sorted(jobs)
+        ]  # fmt: skip
+
+    whole = Engine(PROCESSORS, policy)
+    in_whole = submit(whole, jobs, 0)
+    taken, index = whole, np.array(in_whole)
+    for time, come in ((at, later), (at + more, jobs)):
+        whole.advance(time)
+        if taken is not whole:
+            taken.advance(time)
+        snapshot = Snapshot.of(taken)
+        assert snapshot.engine_index is not None
+        runtimes = np.array(
+            [taken.job(job).actual_runtime for job in snapshot.engine_index.tolist()], np.int64
+        )
+        before = dict(zip(index.tolist(), in_whole, strict=True))
+        taken, index = begun_engine(snapshot, policy, runtimes)
+        in_whole = [before[job] for job in snapshot.engine_index.tolist()]
+        in_whole += submit(whole, come, time)
+        index = np.concatenate([index, submit(taken, come, time)])
+    whole.finish()
+    taken.finish()
+    assert [taken.started_at(job) for job in index.tolist()] == [
+        whole.started_at(job) for job in in_whole
+    ]
 
 
 def test_a_job_can_be_withdrawn_and_another_raised() -> None:
