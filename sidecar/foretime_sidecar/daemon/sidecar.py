@@ -113,10 +113,11 @@ class Sidecar:
     site
         Keeps the site that the queue is run forward as; whoever drives it then calls
         ``site.refresh``, too. ``None``: forecasts go by the settings alone.
-
     beside
         Whether the plain scheduler is run beside; whoever drives it then calls
         ``beside.refresh``, too.
+    only_late
+        Whether it says nothing but who is late, and not what Foretime brings.
 
     Attributes
     ----------
@@ -180,6 +181,7 @@ class Sidecar:
         bounds: bool = False,
         site: KeptSite | None = None,
         beside: bool = False,
+        only_late: bool = False,
     ) -> None:
         self.settings = settings
         self.site = site
@@ -209,7 +211,13 @@ class Sidecar:
         self.beside: PlainBeside | None = None
         if beside:
             self.beside = PlainBeside(
-                settings, store, self.lock, site, lambda: self.works_now, unhurried=unhurried
+                settings,
+                store,
+                self.lock,
+                site,
+                lambda: self.works_now,
+                unhurried=unhurried,
+                only_late=only_late,
             )
         self._estimating_s = estimating_s
         self._reading_s = math.inf if unhurried else settings.scheduler.poll_interval_s

@@ -40,7 +40,7 @@ def under_slurm(moment: Moment, site: SlurmSite) -> Moment:
     policy = Policy(backfill=Slurm(site), correction=correction)
     told = None
     if moment.policy.order is Order.PRIORITY and snapshot.told is not None:
-        told = tuple(_known_to(site, job) for job in snapshot.told if isinstance(job, ToldJob))
+        told = tuple(known_to(site, job) for job in snapshot.told if isinstance(job, ToldJob))
     snapshot = replace(snapshot, machine=site.machine, told=told)
     return replace(moment, snapshot=snapshot, policy=policy, since=moment.waits_from())
 
@@ -74,7 +74,7 @@ def _there_are(names: Sequence[str]) -> str:
     return f"there are {', '.join(names)}" if names else "there is none at all: leave qos out"
 
 
-def _known_to(site: SlurmSite, job: ToldJob) -> ToldJob:
+def known_to(site: SlurmSite, job: ToldJob) -> ToldJob:
     """Leave out what the site does not know, which may have come since it was read."""
     said = job.said
     names = [word.partition(":")[0] for word in (said.licenses or "").split(",")]

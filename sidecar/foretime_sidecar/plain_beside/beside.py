@@ -1,8 +1,9 @@
 """The plain scheduler beside: what happens is noted, days are lived again, and it is told.
 
-What a run says of a day is an estimate until all of the day's jobs have ended: then the day is
-worked out once more, with the runtimes that they really had, and settled. Each run begins with what
-the run of the last settled day has become: only the first begins with the real queue.
+One run goes on with the clock, and says until now when jobs start. That is an estimate until all
+jobs of a day have ended: then the day is worked out once more, with the runtimes that they really
+had, and settled. Each run begins with what the run of the last settled day has become: only the
+first begins with the real queue.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
 from foretime_estimators.estimators.estimator import RolePrediction
@@ -28,10 +29,11 @@ from foretime_sidecar.plain_beside.day_book import DayBook
 from foretime_sidecar.plain_beside.late_jobs import LateJobs
 from foretime_sidecar.plain_beside.lived_days import lived
 from foretime_sidecar.plain_beside.model_starts import ModelStarts
+from foretime_sidecar.plain_beside.plain_run import PlainRun
 from foretime_sidecar.plain_beside.worse_days import why_worse
 from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.queue.prepared_jobs import as_submitted
-from foretime_sidecar.queue.queue_events import PastEvents
+from foretime_sidecar.queue.queue_events import Key, PastEvents
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.site_import.kept_site import KeptSite
 from foretime_sidecar.store.breaker_events import BreakerEvent, BreakerEvents
@@ -92,6 +94,8 @@ class PlainBeside:
         Whether Foretime changes anything now.
     unhurried
         Whether a refresh may take as long as it takes, as in a replay.
+    only_late
+        Whether nothing is wanted but who is late: nobody is told what Foretime brings.
 
     Attributes
     ----------
@@ -113,6 +117,7 @@ class PlainBeside:
         works_now: Callable[[], bool],
         *,
         unhurried: bool = False,
+        only_late: bool = False,
     ) -> None:
         self.failures = 0
         self.last_failure = ""
@@ -122,6 +127,7 @@ class PlainBeside:
         self._lock = lock
         self._works_now = works_now
         self._unhurried = unhurried
+        self._only_late = only_late
         self._book = DayBook(store, lock, site)
         self._breaker = BreakerEvents(store)
         estimator = settings.queue_order.estimator  # as jobs that start at once go by
@@ -137,6 +143,7 @@ class PlainBeside:
         self._worked_on: Look | None = None
         self._run: _Run | None = None
         self._run_at: int | None = None
+        self._plain: PlainRun | None = None  # from the first day on
         self._run_failed = ""
         self._has_time_with_us = True
         self._estimated: int | None = None  # the day that was last lived with us, by its beginning
@@ -182,7 +189,7 @@ class PlainBeside:
         if look is None:
             return False
         if self._book.must_read:
-            self._run, self._run_at = None, None
+            self._run, self._run_at, self._plain = None, None, None
             self._book.read()
             self.late.note(job for job in self._book.jobs.values() if job.waits)
         if look is not self._worked_on:
@@ -201,10 +208,10 @@ class PlainBeside:
                 if self._run is None:
                     return False
             except StateError:
-                self._run = None
+                self._run = self._plain = None
                 raise
             except Exception as error:  # noqa: BLE001 - a model's mistake costs its answer alone
-                self._run = None
+                self._run = self._plain = None
                 self._failed(error)
                 return False
         return True
@@ -234,9 +241,14 @@ class PlainBeside:
             over_at = days[1].began_at
             if self._is_known(days[0].began_at, over_at) or now - over_at > _SETTLED_AFTER_S:
                 return self._settle(now)
-        if days and (self._run_at is None or now - self._run_at >= _RUN_EVERY_S):
+        is_due = self._run_at is None or now - self._run_at >= _RUN_EVERY_S
+        if days and is_due and (not self._only_late or self._any_waits):
             return self._live_on(now)
         return None
+
+    @property
+    def _any_waits(self) -> bool:
+        return any(job.waits for job in self._book.jobs.values())
 
     def _is_known(self, since: int, until: int) -> bool:
         """Whether all jobs that could start in a time have ended."""
@@ -247,11 +259,24 @@ class PlainBeside:
         )
 
     def _live_on(self, now: int) -> _Run:
-        """Run the days that are not settled up to now, and on until all who wait have started."""
-        self._run_at, days = now, self._book.days
-        yield from self._live(now, now + 1, ours=False)
+        """Run on up to now, and ahead until all who wait have started."""
+        self._run_at, days, jobs = now, self._book.days, self._book.jobs.values()
+        if self._plain is None:
+            day = days[0]
+            beginning = day.beginnings.get(False) or Beginning.real(jobs, day.moment)
+            self._plain = PlainRun(day.moment, beginning)
+        run = self._plain
+        yield from run.go_on(jobs, now)
+        starts: Mapping[Key, int | None]
+        if self._only_late:  # who has not started is not late before the next run
+            starts = {key: start or now + _RUN_EVERY_S for key, start in run.starts().items()}
+        else:
+            starts = yield from run.starts_ahead()
+        self._take(starts, now, with_us=False)
         self._run_failed = ""
-        self.late.note(job for job in self._book.jobs.values() if job.waits)
+        self.late.note(job for job in jobs if job.waits)
+        if self._only_late:
+            return
         if len(days) > 1 and days[-2].began_at != self._estimated and self._has_time_with_us:
             self._estimated, began = days[-2].began_at, time.thread_time()
             yield from self._live(now, days[-1].began_at, ours=True)
@@ -262,7 +287,7 @@ class PlainBeside:
         """Work the first day out for good, and let go of what no later run needs."""
         book, until = self._book, self._book.days[1].began_at
         then: dict[bool, Beginning] = {}
-        for ours in (False, True):
+        for ours in (False,) if self._only_late else (False, True):
             try:
                 then[ours] = yield from self._live(now, until, ours=ours)
             except StateError:
@@ -270,6 +295,7 @@ class PlainBeside:
             except Exception as error:  # noqa: BLE001 - who can't be run must not stop others
                 self._failed(error)
         book.settle(now, then)
+        self._plain = None
         book.forget_before(now - self._settings.store.retention_days * DAY_S)
         self._judge(now)
 
@@ -288,11 +314,14 @@ class PlainBeside:
         beginning = day.beginnings.get(ours) or Beginning.real(jobs, day.moment)
         run = lived(jobs, day.moment, beginning, now, until, raiser if ours else None)
         become = yield from run
-        self._book.take(become.starts, with_us=ours)
-        self._note_account(now)
+        self._take(become.starts, now, with_us=ours)
         return become.then
 
-    def _note_account(self, now: int) -> None:
+    def _take(self, starts: Mapping[Key, int | None], now: int, *, with_us: bool) -> None:
+        """Note when jobs start, and what Foretime has brought by that."""
+        self._book.take(starts, with_us=with_us)
+        if self._only_late:
+            return
         judged = self._book.rows.judged(now - ACCOUNT_DAYS * DAY_S)
         users = {job.user for job in judged if job.user is not None}
         enough = len(users) >= self._settings.api.smallest_group

@@ -12,7 +12,7 @@ from foretime_sidecar.clients.client import Queue, QueuedJob
 from foretime_sidecar.ordering.protected_jobs import LateJobs, ProtectedJobs
 from foretime_sidecar.ordering.start_plan import plan_starts_in
 from foretime_sidecar.plain_beside.beginnings import nodes_by_index
-from foretime_sidecar.plain_beside.lived_days import LivingJobs
+from foretime_sidecar.plain_beside.living_jobs import LivingJobs
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot
 from foretime_sidecar.queue.start_on_requests import start_on_requests
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings

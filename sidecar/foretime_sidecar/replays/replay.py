@@ -39,6 +39,7 @@ from foretime_sim.scores.replay_result import HookStatistics, OrderingStatistics
 from foretime_sim.scores.start_promises import StartPromises, promised_starts
 from foretime_sim.sites.pbs.formula import RANK
 from foretime_sim.sites.pbs.site import PbsSite
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
@@ -53,6 +54,7 @@ from foretime_sidecar.replays.replay_schedulers import (
     mocked_slurm,
     pbs_by_estimator,
 )
+from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.learned_settings import LearnedSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import (
@@ -120,6 +122,9 @@ class Replay:
         order; ``None``: it does not. Slurm only.
     look_interval_s
         How often it looks at the queue for that, seconds; 0: at every event.
+    plain_beside
+        Whom the plain scheduler that is run beside protects from jobs that start at once; as in the
+        daemon's settings.
     forecast_interval_s
         How often the queue is looked at and the waits of all pending jobs are forecast, seconds of
         the virtual clock; ``None``: never. They are kept, scored and learned from as the daemon's.
@@ -154,6 +159,7 @@ class Replay:
     reservations: tuple[AdvanceReservation, ...] = ()
     queue_order: QueueOrderSettings | None = None
     look_interval_s: int = 60
+    plain_beside: BesideSettings = field(default_factory=BesideSettings)
     forecast_interval_s: int | None = None
     check: bool = False
     progress: Callable[[int], None] | None = None
@@ -242,6 +248,13 @@ class Replay:
         """Whether jobs are started at once, and none is planned short."""
         return self.queue_order is not None and self.queue_order.starts_now
 
+    @property
+    def _knows_late(self) -> bool:
+        """Whether jobs are protected that are late over their start without Foretime."""
+        bounded = self.plain_beside.most_late_s or self.plain_beside.most_behind_s
+        wanted = self.starts_now and self.plain_beside.enabled and bool(bounded)
+        return wanted and isinstance(site_of(self.policy), SlurmSite)
+
     def _check_queue_order(self) -> None:
         if self.queue_order is None:
             return
@@ -285,6 +298,7 @@ class Replay:
             ),
             forecast=self._forecast_settings(),
             queue_order=self.queue_order or QueueOrderSettings(order="none"),
+            beside=self.plain_beside,
             hook=HookSettings(
                 mode="enforce" if adjusts or self.starts_now else "observe",
                 mechanism=self.mechanism.value,
@@ -375,7 +389,8 @@ class Replay:
         store = Store(settings.store.path, settings.store.durability)
         try:
             forecasts = self.forecast_interval_s is not None
-            wants_site = forecasts or (self.starts_now and isinstance(scheduler.mock, MockPbs))
+            ranks_pbs = self.starts_now and isinstance(scheduler.mock, MockPbs)
+            wants_site = forecasts or ranks_pbs or self._knows_late
             site = self._known_site(scheduler) if wants_site else None
             if site is not None:
                 site.refresh()
@@ -387,6 +402,8 @@ class Replay:
                 estimating_s=math.inf,
                 bounds=self.queue_order is not None and not self.starts_now,
                 site=site,
+                beside=self._knows_late,
+                only_late=True,
             )
             if self.history is not None:
                 records = _history_records(self.history, workload, clock)

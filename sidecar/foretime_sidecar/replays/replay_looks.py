@@ -92,3 +92,5 @@ class OrderingLooks:
             self._sidecar.poll(now)
             self._next_poll = now + self._polls_s
         self._sidecar.look(now)
+        if self._sidecar.beside is not None:
+            self._sidecar.beside.refresh()

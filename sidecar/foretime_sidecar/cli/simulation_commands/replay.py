@@ -40,6 +40,8 @@ from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_export import CSV_COLUMNS, metric_rows, to_json
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.replays.report import WIDTH, render
+from foretime_sidecar.settings.beside_settings import BesideSettings
+from foretime_sidecar.settings.settings_file import read_settings
 from foretime_sidecar.wording.durations import parse_duration
 
 
@@ -130,6 +132,9 @@ def _task(
     starts_now = queue_order is not None and queue_order.starts_now
     if queue_order is not None and learning.estimator is not None:
         queue_order = queue_order.model_copy(update={"estimator": learning.estimator})
+    beside = BesideSettings()
+    if learning.settings is not None:
+        beside = read_settings(learning.settings).beside
     return Replay(
         policy=policy,
         scheme=accuracy.scheme,
@@ -144,6 +149,7 @@ def _task(
         if details.reservations is None
         else read_reservations(details.reservations),
         queue_order=queue_order,
+        plain_beside=beside,
         look_interval_s=parse_duration(mechanism.look_interval, "--look-interval", zero=True),
     )
 
