@@ -26,6 +26,8 @@ from foretime_studies.live_slurm.arms import (
     ARMS,
     LEAST_SCHEDULED_S,
     LOOK_S,
+    MOST_BEHIND_S,
+    MOST_LATE_S,
     SLURM_PARTITION,
     Arm,
     site_of,
@@ -68,7 +70,7 @@ class ArmSidecar(LiveSidecar):
 
     def __init__(self, cluster: SlurmCluster, arm: Arm, before: tuple[LiveJob, ...]) -> None:
         self._before = before
-        settings: Mapping[str, dict[str, object]] = {
+        settings: dict[str, dict[str, object]] = {
             "scheduler": {"poll_interval_s": LOOK_S, "longest_poll_interval_s": LOOK_S},
             "accuracy": {"scheme": "learned"},
             # Nobody asks for forecasts.
@@ -77,9 +79,11 @@ class ArmSidecar(LiveSidecar):
             "hook": {"mode": "enforce"},
             "queue_order": {"order": "start-now" if arm.way == "start-now" else "none"},
         }
+        if arm.protects_late:
+            settings["beside"] = {"most_late_s": MOST_LATE_S, "most_behind_s": MOST_BEHIND_S}
         if arm.way == "soft-limit":
             settings["accuracy"]["minimum_scheduled_time_s"] = LEAST_SCHEDULED_S
-        super().__init__(cluster, (), dict(settings))
+        super().__init__(cluster, (), settings)
 
     def _learn(self, users: tuple[str, ...]) -> None:
         del users

@@ -19,6 +19,9 @@ LOOK_S = 10
 """Seconds between two looks of the daemon."""
 LEAST_SCHEDULED_S = 60
 """``accuracy.minimum_scheduled_time_s``: these jobs take minutes, where a site's take hours."""
+MOST_LATE_S = 900
+MOST_BEHIND_S = 6 * 3600
+"""``beside.most_late_s`` and ``most_behind_s`` of arms that protect late jobs."""
 MACHINE = Machine(
     (NodeGroup("all", nodes=10, cpus=10, memory_mib=1000),),
     (SlurmPartition(SLURM_PARTITION, ("all",), default=True),),
@@ -38,6 +41,8 @@ class Arm:
         What Foretime does; ``none``: it is not there.
     one_reservation
         Whether Slurm has ``bf_job_part_count_reserve=1``.
+    protects_late
+        Whether jobs are protected that are late over their start without Foretime.
     since
         The first release that can do it: year and month.
     """
@@ -46,6 +51,7 @@ class Arm:
     about: str
     way: Way = "none"
     one_reservation: bool = False
+    protects_late: bool = False
     since: tuple[int, int] = (22, 5)
 
 
@@ -58,6 +64,7 @@ ARMS = {
         PLAIN,
         PLAIN_ONE,
         START,
+        Arm("start-late", "`start-now`, late protected", "start-now", protects_late=True),
         Arm("start-one", "one reservation, `start-now`", "start-now", one_reservation=True),
         Arm("enforce", "`enforce`, soft limit", "soft-limit", since=(25, 5)),
     )

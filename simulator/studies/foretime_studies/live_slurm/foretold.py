@@ -10,6 +10,7 @@ from pathlib import Path
 
 import foretime_sidecar
 from foretime_sidecar.replays.replay import Replay
+from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import AccuracySection
 from foretime_sim.engine.engine import simulate
@@ -19,7 +20,14 @@ from foretime_sim.scores.repeats import Repeats
 
 from foretime_studies.frame.code_digest import code_digest
 from foretime_studies.frame.kept_results import kept_results
-from foretime_studies.live_slurm.arms import ARMS, LEAST_SCHEDULED_S, LOOK_S, site_of
+from foretime_studies.live_slurm.arms import (
+    ARMS,
+    LEAST_SCHEDULED_S,
+    LOOK_S,
+    MOST_BEHIND_S,
+    MOST_LATE_S,
+    site_of,
+)
 from foretime_studies.live_slurm.workloads import LiveWorkload
 
 COPIES = 5
@@ -45,6 +53,9 @@ def foretold_wait(workload: LiveWorkload, release: str, arm_name: str, copy: int
         if arm.way == "start-now":
             order = QueueOrderSettings(order="start-now")
             replay = replace(replay, queue_order=order, look_interval_s=LOOK_S)
+        if arm.protects_late:
+            late = BesideSettings(most_late_s=MOST_LATE_S, most_behind_s=MOST_BEHIND_S)
+            replay = replace(replay, plain_beside=late)
         start = replay(varied, 0).adjusted.start_time
     return float((start - varied.submit_time).mean())
 
