@@ -147,7 +147,7 @@ COMMANDS = {
 app = typer.Typer(
     name="foretime",
     help="Makes Slurm and PBS plan with how long jobs really take, and tells people how long "
-    "they will wait.",
+    "they will wait.\n\nExample: foretime replay --generate lublin2003",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

@@ -103,5 +103,6 @@ def parse_guard(
     if bound_s is not None:
         return Guard(bound_s, by, share)
     if by is not GuardBy.REQUESTED_PLAN or share:
-        raise InputError(f"guard_by is {by}, but there is no guard: give guard_s as well")
+        said = f"guard_share is {share:g}" if share else f"guard_by is {by}"
+        raise InputError(f"{said}, but there is no guard: give guard_s (--guard) as well")
     return None

@@ -19,13 +19,18 @@ from foretime_sidecar.cli.reports.bgp_report import (
 )
 
 app = typer.Typer(
-    help="Look at a Blue Gene's partitions.", no_args_is_help=True, rich_markup_mode="rich"
+    help="Look at a Blue Gene's partitions.\n\nExample: foretime bgp show",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 
 @app.callback()
 def _group() -> None:
-    """Look at a Blue Gene's partitions."""
+    """Look at a Blue Gene's partitions.
+
+    Example: foretime bgp show
+    """
 
 
 @app.command()

@@ -39,7 +39,8 @@ from foretime_sidecar.wording.counts import counted
 _NEEDED = ("pandas", "matplotlib", "pyarrow")
 
 app = typer.Typer(
-    help="Run many simulations from one TOML file, and report them.",
+    help="Run many simulations from one TOML file, and report them.\n\n"
+    "Example: foretime campaign run campaign.toml",
     no_args_is_help=True,
 )
 

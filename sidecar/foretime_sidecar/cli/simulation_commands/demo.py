@@ -75,7 +75,8 @@ def demo(
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"
         if socket_path is None:
             typer.echo(f"The page: http://{listen}/")
-        typer.echo(f"Ask:      foretime wait -n 16 -t 2:00:00 {where}")
+        tasks = min(16, workload.machine_processors)
+        typer.echo(f"Ask:      foretime wait -n {tasks} -t 2:00:00 {where}")
         typer.echo("Ctrl-C ends it, within seconds.")
         shown.serve()
 

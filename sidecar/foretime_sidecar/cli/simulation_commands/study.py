@@ -48,7 +48,9 @@ class StudyGroup(HelpfulGroup):
 
 
 app = typer.Typer(
-    cls=StudyGroup, help="Run published studies again, and compare.", no_args_is_help=True
+    cls=StudyGroup,
+    help="Run published studies again, and compare.\n\nExample: foretime study tang2010 --help",
+    no_args_is_help=True,
 )
 
 

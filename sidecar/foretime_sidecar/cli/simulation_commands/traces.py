@@ -19,7 +19,10 @@ ArchiveOption = Annotated[
     str, typer.Option(metavar="URL", help="Address of the archive, or of a mirror of it.")
 ]
 
-app = typer.Typer(help="Fetch job logs from the Parallel Workloads Archive.", no_args_is_help=True)
+app = typer.Typer(
+    help="Fetch job logs from the Parallel Workloads Archive.\n\nExample: foretime traces list",
+    no_args_is_help=True,
+)
 
 
 @app.command("list")

@@ -44,7 +44,9 @@ from foretime_sidecar.cli.reports import workload_tables
 from foretime_sidecar.cli.reports.whole_tables import print_side_by_side, print_whole
 
 app = typer.Typer(
-    help="Look at job logs, convert them to SWF, or generate one.", no_args_is_help=True
+    help="Look at job logs, convert them to SWF, or generate one.\n\n"
+    "Example: foretime workload describe log.swf.gz",
+    no_args_is_help=True,
 )
 
 

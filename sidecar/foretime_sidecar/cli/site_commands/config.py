@@ -12,7 +12,7 @@ from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings_file import origins, read_settings, to_markdown, to_toml
 
 config_app = typer.Typer(
-    help="Show or check settings and policies.",
+    help="Show or check settings and policies.\n\nExample: foretime config show",
     no_args_is_help=True,
 )
 

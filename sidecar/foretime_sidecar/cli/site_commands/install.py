@@ -22,10 +22,14 @@ from foretime_sidecar.install.pbs_scheduler import Outcome, PbsScheduler, pbs_ho
 from foretime_sidecar.settings.settings import Settings
 
 install_app = typer.Typer(
-    help="Put the hook into a scheduler; without --yes, show how.", no_args_is_help=True
+    help="Put the hook into a scheduler; without --yes, show how.\n\n"
+    "Example: foretime install slurm",
+    no_args_is_help=True,
 )
 uninstall_app = typer.Typer(
-    help="Take the hook out of a scheduler; without --yes, show how.", no_args_is_help=True
+    help="Take the hook out of a scheduler; without --yes, show how.\n\n"
+    "Example: foretime uninstall slurm",
+    no_args_is_help=True,
 )
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it; else only show what would be done.")]

@@ -18,7 +18,8 @@ from foretime_sidecar.cli.reports.whole_tables import print_whole
 from foretime_sidecar.wording.durations import format_duration
 
 report_app = typer.Typer(
-    help="Report what planning has done to the site's jobs.", no_args_is_help=True
+    help="Report what planning has done to the site's jobs.\n\nExample: foretime report ab",
+    no_args_is_help=True,
 )
 
 

@@ -38,7 +38,8 @@ from foretime_sidecar.site_import.saved_output import read_folder
 from foretime_sidecar.site_import.slurm_site import import_site
 
 site_app = typer.Typer(
-    help="Import what a site's Slurm or PBS goes by into one file; show and check such a file.",
+    help="Import what a site's Slurm or PBS goes by into one file; show and check such a file.\n\n"
+    "Example: foretime site import -o site.toml",
     no_args_is_help=True,
 )
 
