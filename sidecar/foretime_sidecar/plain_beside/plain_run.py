@@ -29,7 +29,9 @@ from foretime_sidecar.queue.queue_snapshot import told_of
 _KEPT_EVERY_S = 3600
 """How the run stands is kept so often, to go back to, ..."""
 _KEPT_FOR_S = 6 * 3600
-"""... and after so long only at times that this divides."""
+"""... after so long only at times that this divides, ..."""
+_FORGOTTEN_AFTER_S = 2 * 86_400
+"""... and then not at all: who goes back further begins anew."""
 _AHEAD_S = 6 * 3600
 _LONGEST_AHEAD_S = 30 * 86_400
 
@@ -314,10 +316,7 @@ class PlainRun:
             for index in moves.finished.tolist():
                 _, self._parts[self._keys[index]].over_at = engine.ran(index)
             if engine.now == next_kept:
-                old = engine.now - _KEPT_FOR_S
-                self._kept = [
-                    each for each in self._kept if each.at > old or each.at % _KEPT_FOR_S == 0
-                ]
+                self._kept = [each for each in self._kept if _is_kept(each.at, engine.now)]
                 self._kept.append(self._as_it_stands(engine))
             yield
 
@@ -327,3 +326,9 @@ class PlainRun:
         if index is None:
             raise TypeError("a snapshot of an engine has indices")
         return _Kept(engine.now, snapshot, tuple(self._keys[each] for each in index.tolist()))
+
+
+def _is_kept(at: int, now: int) -> bool:
+    """Whether it is kept how the run stood at a time."""
+    age_s = now - at
+    return age_s < _KEPT_FOR_S or (age_s < _FORGOTTEN_AFTER_S and at % _KEPT_FOR_S == 0)

@@ -6,10 +6,18 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+import pytest
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
-from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
+from foretime_sidecar.clients.cluster import (
+    AskedNodes,
+    Cluster,
+    ClusterNode,
+    ClusterPartition,
+    HeldNode,
+)
+from foretime_sidecar.plain_beside import plain_run
 from foretime_sidecar.plain_beside.beginnings import Beginning, RealMoment
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.plain_beside.lived_days import lived
@@ -132,11 +140,18 @@ def by(starts: dict[Key, int | None], now: int) -> dict[Key, int | None]:
     st.lists(JOBS, min_size=1, max_size=25),
     st.sampled_from(SITES),
     st.lists(st.integers(1, 200), min_size=1, max_size=12),
+    st.sampled_from([48, 4]),
 )
 def test_it_stands_where_a_run_from_the_beginning_does(
-    jobs: list[Job], site: SlurmSite, steps: list[int]
+    jobs: list[Job], site: SlurmSite, steps: list[int], kept_h: int
 ) -> None:
     """Whatever came to be known later than it mattered, and the starts ahead are the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_run, "_FORGOTTEN_AFTER_S", kept_h * HOUR)
+        check_it_stands_so(jobs, site, steps)
+
+
+def check_it_stands_so(jobs: list[Job], site: SlurmSite, steps: list[int]) -> None:
     moment = RealMoment(BEGAN, CLUSTER, (), {}, site)
     first = JobRequest("first", "bob", "lab", 3, 5 * HOUR, BEGAN - HOUR, queue="all")
     runs = KnownJob(QueuedJob(first, QueueState.PENDING), BEGAN, could_start=BEGAN - HOUR)
@@ -151,3 +166,21 @@ def test_it_stands_where_a_run_from_the_beginning_does(
         whole = from_the_beginning(known, moment, beginning, now)
         assert by(run.starts(), now) == by(whole, now)
         assert ended(run.starts_ahead()) == whole
+
+
+def test_a_job_that_names_nodes_has_them_told_apart_from_the_beginning_on() -> None:
+    """Three jobs of the whole machine, and one of a node that nobody had named before."""
+    moment, beginning = RealMoment(BEGAN, CLUSTER, (), {}, SITES[0]), Beginning({}, frozenset())
+    wide = [Job(0, 0, NODES, 60, 50, 1000, 50, withdrawn=False, user="ann")] * 3
+    run, now = PlainRun(moment, beginning), BEGAN + 70 * 60
+    known = known_at(wide, now)
+    ended(run.go_on(known, now))
+    request = JobRequest("named", "bob", "lab", 1, HOUR, now, queue="all")
+    asked = AskedNodes(required=frozenset({"n3"}), tasks=1)
+    record = QueuedJob(request, QueueState.PENDING, asked=asked)
+    named = KnownJob(record, now, could_start=now)
+    now += 10 * HOUR
+    ended(run.go_on([*known, named], now))
+    whole = from_the_beginning([*known, named], moment, beginning, now)
+    assert by(run.starts(), now) == by(whole, now)
+    assert run.starts()[named.key] is not None
