@@ -122,6 +122,9 @@ class Replay:
         order; ``None``: it does not. Slurm only.
     look_interval_s
         How often it looks at the queue for that, seconds; 0: at every event.
+    look_takes_s
+        How long after a look the queue is changed by it, seconds: below the time between two looks.
+        Slurm only.
     plain_beside
         Whom the plain scheduler that is run beside protects from jobs that start at once; as in the
         daemon's settings.
@@ -159,6 +162,7 @@ class Replay:
     reservations: tuple[AdvanceReservation, ...] = ()
     queue_order: QueueOrderSettings | None = None
     look_interval_s: int = 60
+    look_takes_s: int = 0
     plain_beside: BesideSettings = field(default_factory=BesideSettings)
     forecast_interval_s: int | None = None
     check: bool = False
@@ -267,6 +271,13 @@ class Replay:
                 f"queue_order: scheme {self.scheme} knows the true runtimes, and has no sidecar; "
                 f"take one of {', '.join(TABLE_SCHEMES)}, or requested"
             )
+        if self.look_takes_s and self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
+            raise InputError("look_takes_s: only a mock Slurm takes changes late")
+        if self.look_takes_s and self.look_takes_s >= self.look_interval_s:
+            raise InputError(
+                f"look_takes_s is {self.look_takes_s} s: give less than between two looks "
+                f"({self.look_interval_s} s)"
+            )
         if not (self.queue_order.keeps_order or self.starts_now):
             raise InputError(
                 f'queue_order: order is "{self.queue_order.order}", which leaves the queue as it is'
@@ -308,6 +319,12 @@ class Replay:
                 starvation_guard_s=0,
             ),
         )
+
+    def _slurm_setup(self, workload: Workload) -> SlurmSetup | None:
+        if not self.look_takes_s:
+            return self.setup
+        setup = self.setup or SlurmSetup(workload.machine_processors)
+        return replace(setup, changes_take_s=self.look_takes_s)
 
     def _forecast_settings(self) -> ForecastSettings:
         """Give what forecasts are to run the queue forward with: what the scheduler does."""
@@ -383,7 +400,7 @@ class Replay:
                 begin,
                 table,
                 lua_version=self.lua_version,
-                setup=self.setup,
+                setup=self._slurm_setup(workload),
                 reservations=at_clock,
             )
         store = Store(settings.store.path, settings.store.durability)

@@ -327,6 +327,32 @@ def test_site_factors_order_the_queue() -> None:
     assert slurm.schedule().start_time[2] < slurm.schedule().start_time[1]
 
 
+def test_changes_can_take_their_time_and_the_queue_goes_on_meanwhile() -> None:
+    """Two jobs of the whole machine wait; by the time of the change the first has started."""
+    slurm = MockSlurm(SlurmSetup(8, changes_take_s=3), Policy(order=Order.PRIORITY))
+    slurm.submit(Submission("ann", None, None, 8, 600, 62))
+    slurm.advance(10)
+    first, *_, third = (
+        str(slurm.submit(Submission("ann", None, None, 8, 600, 60))) for _ in range(3)
+    )
+    client = SlurmCommands(slurm.run)
+
+    def last() -> str:
+        return client.queue().jobs[-1].request.job_id
+
+    slurm.advance(60)
+    client.update([JobChange(first, site_factor=5), JobChange(third, site_factor=7)])
+    assert slurm.next_event_time == 62
+    slurm.advance(62)
+    slurm.settle()
+    assert (last(), slurm.next_event_time) == (third, 63)
+    slurm.advance(64)
+    assert last() != third
+    slurm.finish()
+    starts = slurm.schedule().start_time
+    assert starts[[1, 3, 2]].tolist() == [62, 122, 182], "what comes too late is left undone"
+
+
 def test_a_site_factor_leaves_the_planning_as_it_was() -> None:
     hook = Scripted()
     slurm = slurm_of(hook=hook, mechanism=Mechanism.REWRITE_LIMIT)

@@ -26,7 +26,15 @@ class MechanismOptions(OptionGroup):
 
     panel: ClassVar[str] = "The scheduler"
     rarely_needed: ClassVar[frozenset[str]] = frozenset(
-        {"queue_order", "look_interval", "beside", "publish_interval", "lua", "state_dir"}
+        {
+            "queue_order",
+            "look_interval",
+            "look_takes",
+            "beside",
+            "publish_interval",
+            "lua",
+            "state_dir",
+        }
     )
 
     mechanism: Annotated[
@@ -52,6 +60,14 @@ class MechanismOptions(OptionGroup):
             help="With --queue-order: time between the sidecar's looks at the queue; 0: always.",
         ),
     ] = "1:00"
+    look_takes: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="With --queue-order: how long after a look the queue is changed by it (Slurm); "
+            "a daemon beside a small Slurm takes 1 to 2 s.",
+        ),
+    ] = "0"
     beside: Annotated[
         str | None,
         typer.Option(

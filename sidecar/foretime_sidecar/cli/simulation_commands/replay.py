@@ -151,6 +151,7 @@ def _task(
         queue_order=queue_order,
         plain_beside=beside,
         look_interval_s=parse_duration(mechanism.look_interval, "--look-interval", zero=True),
+        look_takes_s=parse_duration(mechanism.look_takes, "--look-takes", zero=True),
     )
 
 

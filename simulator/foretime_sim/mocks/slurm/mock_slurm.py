@@ -10,6 +10,7 @@ kept to the second, so that a replay without adjustments equals a plain run of t
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -111,6 +112,7 @@ class MockSlurm(MockScheduler[SlurmJob]):
         self._arrays: dict[int, list[int]] = {}
         self._partitions: dict[str, dict[str, Value]] = {}
         self._has_priorities = isinstance(policy.backfill, Slurm)
+        self._changes: deque[tuple[int, str]] = deque()  # those to come, and when
         self._last_told: dict[int, tuple[object, dict[str, Any]]] = {}
         self._node_replies: NodeReplies | None = None
         if setup.machine is not None:
@@ -120,6 +122,29 @@ class MockSlurm(MockScheduler[SlurmJob]):
         self._partition(DEFAULT_PARTITION)
         for name in setup.max_time_min:
             self._partition(name)
+
+    def advance(self, until: int) -> None:
+        """As of `MockScheduler`; changes that come until then are made."""
+        while self._changes and self._changes[0][0] <= until:
+            at, text = self._changes.popleft()
+            super().advance(at)
+            self._refused_of(text)
+        super().advance(until)
+
+    @property
+    def next_event_time(self) -> int | None:
+        """As of `MockScheduler`; a change that comes is an event."""
+        event = super().next_event_time
+        if not self._changes:
+            return event
+        at = self._changes[0][0]
+        return at if event is None else min(event, at)
+
+    def finish(self) -> None:
+        """As of `MockScheduler`."""
+        while self._changes:
+            self.advance(self._changes[0][0])
+        super().finish()
 
     def _on_start(self, index: int, job: SlurmJob) -> None:
         job.time_limit_min = _minutes(job.kill_limit)
@@ -360,19 +385,25 @@ class MockSlurm(MockScheduler[SlurmJob]):
                     text = self._node_replies.reservations(self.now)
                     return text or "No reservations in the system\n"
                 return replies.reservations(self._setup.reservations, self.now)
+            case ["scontrol"] if stdin is not None and self._setup.changes_take_s:
+                self._changes.append((self.now + self._setup.changes_take_s, stdin))
+                return ""
             case ["scontrol"] if stdin is not None:
-                # As scontrol does it: what is refused does not keep the rest from being done.
-                refused = []
-                for line in stdin.splitlines():
-                    try:
-                        self._scontrol(line)
-                    except SchedulerError as error:
-                        refused.append(str(error))
-                if refused:
+                if refused := self._refused_of(stdin):
                     raise SchedulerError(f"scontrol failed with exit code 1: {'; '.join(refused)}")
                 return ""
             case _:
                 raise SchedulerError(f"the mock Slurm does not know: {' '.join(argv)}")
+
+    def _refused_of(self, text: str) -> list[str]:
+        """Make changes as scontrol does: what is refused does not keep the rest from being done."""
+        refused = []
+        for line in text.splitlines():
+            try:
+                self._scontrol(line)
+            except SchedulerError as error:
+                refused.append(str(error))
+        return refused
 
     def _queue(self) -> list[dict[str, Any]]:
         """Give what ``squeue --json`` says of each job; made anew where something is."""

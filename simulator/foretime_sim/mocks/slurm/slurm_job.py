@@ -90,6 +90,10 @@ class SlurmSetup:
         PriorityWeightQOS; the QOS normal and high lie a whole tier apart.
     private_data
         PrivateData, such as "jobs,usage"; "" for none.
+    changes_take_s
+        How long after a call of ``scontrol`` its changes are made, seconds: what a daemon takes to
+        read the queue, to decide and to write, in which the queue goes on. What is refused by then
+        nobody is told.
 
     Examples
     --------
@@ -108,6 +112,7 @@ class SlurmSetup:
     reservations: tuple[AdvanceReservation, ...] = ()
     qos_weight: int = 0
     private_data: str = ""
+    changes_take_s: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from foretime_studies.live_slurm.arms import (
     ARMS,
     LEAST_SCHEDULED_S,
     LOOK_S,
+    LOOK_TAKES_S,
     MOST_BEHIND_S,
     MOST_LATE_S,
     site_of,
@@ -52,7 +53,9 @@ def foretold_wait(workload: LiveWorkload, release: str, arm_name: str, copy: int
         )
         if arm.way == "start-now":
             order = QueueOrderSettings(order="start-now")
-            replay = replace(replay, queue_order=order, look_interval_s=LOOK_S)
+            replay = replace(
+                replay, queue_order=order, look_interval_s=LOOK_S, look_takes_s=LOOK_TAKES_S
+            )
         if arm.protects_late:
             late = BesideSettings(most_late_s=MOST_LATE_S, most_behind_s=MOST_BEHIND_S)
             replay = replace(replay, plain_beside=late)
