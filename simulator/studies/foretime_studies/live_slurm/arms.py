@@ -95,8 +95,8 @@ def site_of(arm: Arm, users: Iterable[str], release: str) -> SlurmSite:
         priority=SlurmPriority(weight_age=1000, max_age_s=86_400, calc_period_s=60),
         associations=(
             Association("root", shares=1),
-            Association("root", user="root", shares=1),
             Association(ACCOUNT, parent="root", shares=1),
+            Association("root", user="root", shares=1),
             *(Association(ACCOUNT, user=user, shares=1, default=True) for user in users),
         ),
         enforced=frozenset({"associations"}),
