@@ -26,6 +26,7 @@ from foretime_sidecar.learning.guarded_estimator import HeldEstimator
 from foretime_sidecar.plain_beside.account import Account, By, account_of
 from foretime_sidecar.plain_beside.beginnings import Beginning
 from foretime_sidecar.plain_beside.day_book import DayBook
+from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.plain_beside.late_jobs import LateJobs
 from foretime_sidecar.plain_beside.lived_days import lived
 from foretime_sidecar.plain_beside.model_starts import ModelStarts
@@ -52,6 +53,9 @@ settled."""
 _RUN_EVERY_S = 900
 _AT_A_TIME_S = 0.5
 _JUDGED_DAYS = 14
+_MOST_OFF_PERCENT = 10.0
+"""Where the model of what really was has waited so much longer or shorter, nobody is late by it."""
+_FEWEST_DAYS = 3
 
 _Run = Generator[None, None, None]
 
@@ -72,6 +76,8 @@ class BesideStanding:
         Jobs that runs still need.
     ran_at
         Until when the latest run knows what happened, epoch seconds; ``None`` before the first.
+    model_is_off
+        Whether the model's waits are so far from those that were that nobody is late by it.
     """
 
     why_not: str
@@ -79,6 +85,7 @@ class BesideStanding:
     settled_until: int | None
     open_jobs: int
     ran_at: int | None
+    model_is_off: bool
 
 
 class PlainBeside:
@@ -144,6 +151,7 @@ class PlainBeside:
         self._run: _Run | None = None
         self._run_at: int | None = None
         self._plain: PlainRun | None = None  # from the first day on
+        self._model_is_off = False
         self._run_failed = ""
         self._has_time_with_us = True
         self._estimated: int | None = None  # the day that was last lived with us, by its beginning
@@ -154,7 +162,9 @@ class PlainBeside:
         book, days = self._book, list(self._book.days)
         settled_until = days[0].began_at if days and days[0].beginnings else None
         why_not = book.why_not or self._run_failed
-        return BesideStanding(why_not, len(days), settled_until, len(book.jobs), self._run_at)
+        return BesideStanding(
+            why_not, len(days), settled_until, len(book.jobs), self._run_at, self._model_is_off
+        )
 
     def account(self, since: int, by: By, user: str | None = None) -> Account:
         """Say what Foretime has brought since a time, of everybody's jobs or of one user's.
@@ -191,7 +201,7 @@ class PlainBeside:
         if self._book.must_read:
             self._run, self._run_at, self._plain = None, None, None
             self._book.read()
-            self.late.note(job for job in self._book.jobs.values() if job.waits)
+            self.late.note(self._waiting_by_the_model)
         if look is not self._worked_on:
             self._note(look)
             self._worked_on = look
@@ -247,6 +257,13 @@ class PlainBeside:
         return None
 
     @property
+    def _waiting_by_the_model(self) -> list[KnownJob]:
+        """Give the jobs that wait, unless the model is too far off to say who is late."""
+        if self._model_is_off:
+            return []
+        return [job for job in self._book.jobs.values() if job.waits]
+
+    @property
     def _any_waits(self) -> bool:
         return any(job.waits for job in self._book.jobs.values())
 
@@ -274,7 +291,7 @@ class PlainBeside:
             starts = yield from run.starts_ahead()
         self._take(starts, now, with_us=False)
         self._run_failed = ""
-        self.late.note(job for job in jobs if job.waits)
+        self.late.note(self._waiting_by_the_model)
         if self._only_late:
             return
         if len(days) > 1 and days[-2].began_at != self._estimated and self._has_time_with_us:
@@ -304,7 +321,7 @@ class PlainBeside:
         day, jobs = self._book.days[0], list(self._book.jobs.values())
         hook, order = self._settings.hook, self._settings.queue_order
         late = _late_jobs(self._settings)
-        late.note(jobs)
+        late.note(() if self._model_is_off else jobs)
         raiser = ModelStarts(
             self._settings.scheduler.poll_interval_s,
             order,
@@ -322,12 +339,14 @@ class PlainBeside:
         self._book.take(starts, with_us=with_us)
         if self._only_late:
             return
-        judged = self._book.rows.judged(now - ACCOUNT_DAYS * DAY_S)
+        since = now - ACCOUNT_DAYS * DAY_S
+        judged = self._book.rows.judged(since)
+        account = account_of(judged, since, "week")
         users = {job.user for job in judged if job.user is not None}
         enough = len(users) >= self._settings.api.smallest_group
-        self.latest_account = (
-            account_of(judged, now - ACCOUNT_DAYS * DAY_S, "week") if enough else None
-        )
+        self.latest_account = account if enough else None
+        off = account.model.bias_percent if account.model.days >= _FEWEST_DAYS else None
+        self._model_is_off = off is not None and abs(off) > _MOST_OFF_PERCENT
 
     def _judge(self, now: int) -> None:
         """Open the circuit breaker if waits with us have been clearly longer than without."""

@@ -111,6 +111,27 @@ def test_a_day_in_which_the_daemon_was_away_costs_nothing(tmp_path: Path) -> Non
     assert told.saved_hours == pytest.approx(saved_hours(lived), rel=0.0005)
 
 
+@pytest.mark.parametrize("most_percent", [1e9, -1.0])
+def test_where_the_model_is_off_nobody_counts_as_late_by_it(
+    tmp_path: Path, most_percent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beside_module, "_MOST_OFF_PERCENT", most_percent)
+    monkeypatch.setattr(beside_module, "_FEWEST_DAYS", 1)
+    off, known = set[bool](), set[bool]()
+
+    def at_job(index: int, watched: WatchedSlurm) -> None:
+        beside = watched.sidecar.beside
+        assert beside is not None
+        if index > JOBS // 2:
+            off.add(beside.standing.model_is_off)
+            waiting = [job for job in watched.scheduler.client.queue().jobs if job.has_nodes == ()]
+            known.add(any(beside.late.plain_start(job) is not None for job in waiting))
+
+    WatchedSlurm(WORKLOAD, tmp_path, starts_now=True).live(at_job)
+    assert off == {most_percent < 0}
+    assert (True in known) is (most_percent > 0)
+
+
 def test_without_a_site_it_says_so_and_tells_nothing(tmp_path: Path) -> None:
     watched = WatchedSlurm(WORKLOAD.head(10), tmp_path, starts_now=False, knows_site=False)
     lived = watched.live()

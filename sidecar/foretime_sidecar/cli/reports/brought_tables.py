@@ -41,6 +41,11 @@ def brought_notes(answer: dict[str, Any]) -> list[str]:
             f"The model's waits were {model['bias_percent']:+.1f}% off the real ones{by_day} "
             f"({counted(model['jobs'], 'job')} on {counted(model['days'], 'day')})."
         )
+    if standing["model_is_off"]:
+        notes.append(
+            "That is over a tenth: nobody counts as late by the model. queue_order.protect_after_s "
+            "holds in the place of beside.most_late_s and beside.most_behind_s."
+        )
     if answer["left_out_jobs"]:
         notes.append(f"{counted(answer['left_out_jobs'], 'job')} could not be compared yet.")
     if standing["late_jobs"]:

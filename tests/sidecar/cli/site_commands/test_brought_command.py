@@ -32,9 +32,13 @@ def job(day: int, user: str, with_us: bool) -> JudgedJob:
 
 
 def answer(
-    *jobs: JudgedJob, why_not: str = "", late_jobs: int = 0, behind_s: int = 0
+    *jobs: JudgedJob,
+    why_not: str = "",
+    late_jobs: int = 0,
+    behind_s: int = 0,
+    model_is_off: bool = False,
 ) -> dict[str, Any]:
-    standing = asdict(BesideStanding(why_not, 9, 8, 3, 1_800_000_000))
+    standing = asdict(BesideStanding(why_not, 9, 8, 3, 1_800_000_000, model_is_off))
     account = account_of(jobs, 0, "user").as_json()
     late = {"late_jobs": late_jobs, "behind_s": behind_s, "is_behind": behind_s > 0}
     return {"user": None, **account, "standing": {**standing, **late}}
@@ -81,6 +85,13 @@ def test_in_observe_it_says_what_it_would_bring(monkeypatch: pytest.MonkeyPatch)
     )
     assert "2 jobs now wait longer than beside.most_late_s" in result.output
     assert "have 8.3 h of work for the whole machine" in result.output
+
+
+def test_it_says_where_the_model_is_too_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [job(day, "ann", True) for day in range(4)]
+    for off in (True, False):
+        result, _ = run(monkeypatch, answer(*jobs, model_is_off=off))
+        assert ("nobody counts as late by the model" in " ".join(result.output.split())) is off
 
 
 def test_without_anything_to_tell_it_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
