@@ -253,7 +253,7 @@ class Replay:
         return self.queue_order is not None and self.queue_order.starts_now
 
     @property
-    def _knows_late(self) -> bool:
+    def protects_late(self) -> bool:
         """Whether jobs are protected that are late over their start without Foretime."""
         bounded = self.plain_beside.most_late_s or self.plain_beside.most_behind_s
         wanted = self.starts_now and self.plain_beside.enabled and bool(bounded)
@@ -272,7 +272,7 @@ class Replay:
                 f"take one of {', '.join(TABLE_SCHEMES)}, or requested"
             )
         if self.look_takes_s and self.mechanism is Mechanism.PBS_SOFT_WALLTIME:
-            raise InputError("look_takes_s: only a mock Slurm takes changes late")
+            raise InputError("look_takes_s is for Slurm: leave it out under PBS")
         if self.look_takes_s and self.look_takes_s >= self.look_interval_s:
             raise InputError(
                 f"look_takes_s is {self.look_takes_s} s: give less than between two looks "
@@ -407,7 +407,7 @@ class Replay:
         try:
             forecasts = self.forecast_interval_s is not None
             ranks_pbs = self.starts_now and isinstance(scheduler.mock, MockPbs)
-            wants_site = forecasts or ranks_pbs or self._knows_late
+            wants_site = forecasts or ranks_pbs or self.protects_late
             site = self._known_site(scheduler) if wants_site else None
             if site is not None:
                 site.refresh()
@@ -419,7 +419,7 @@ class Replay:
                 estimating_s=math.inf,
                 bounds=self.queue_order is not None and not self.starts_now,
                 site=site,
-                beside=self._knows_late,
+                beside=self.protects_late,
                 only_late=True,
             )
             if self.history is not None:

@@ -62,8 +62,8 @@ class LearningOptions(OptionGroup):
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Read the sections [accuracy], [learned] and [queue_order] from this settings "
-            "file.",
+            help="Read the sections [accuracy], [learned], [queue_order] and [beside] from this "
+            "settings file.",
         ),
     ] = None
     history: Annotated[

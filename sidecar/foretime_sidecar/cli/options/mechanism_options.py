@@ -18,6 +18,7 @@ from foretime_sidecar.cli.frame.option_groups import OptionGroup
 from foretime_sidecar.cli.frame.output_files import check_folder
 from foretime_sidecar.settings.queue_order_settings import AUTO, START_NOW, QueueOrderSettings
 from foretime_sidecar.settings.settings_file import read_settings
+from foretime_sidecar.wording.durations import parse_duration
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,21 @@ class MechanismOptions(OptionGroup):
                     f"--mechanism {Mechanism.PBS_SOFT_WALLTIME.value}, too"
                 )
             parse_estimator(self.beside)
+        self._check_looks(policy)
         if self.state_dir is not None:
             check_folder("--state-dir", self.state_dir)
+
+    def _check_looks(self, policy: Policy) -> None:
+        takes_s = parse_duration(self.look_takes, "--look-takes", zero=True)
+        if takes_s and self.chosen(policy) is Mechanism.PBS_SOFT_WALLTIME:
+            raise InputError("--look-takes is for Slurm: leave it out under PBS")
+        interval_s = parse_duration(self.look_interval, "--look-interval", zero=True)
+        if takes_s and takes_s >= interval_s:
+            more = "" if interval_s else ", and --look-interval more than 0"
+            raise InputError(
+                f"--look-takes {self.look_takes}: the next look comes --look-interval "
+                f"{self.look_interval} later; give less than that{more}"
+            )
 
     @property
     def policy_values(self) -> dict[str, Any]:
@@ -138,5 +152,10 @@ class MechanismOptions(OptionGroup):
             order = section.order if isinstance(policy.backfill, Slurm) and not own else "none"
             order = START_NOW if order == AUTO else order
         if order == "none":
+            if parse_duration(self.look_takes, "--look-takes", zero=True):
+                raise InputError(
+                    "--look-takes is for a queue that is changed by looks: give --queue-order "
+                    "start-now, or leave it out"
+                )
             return None
         return QueueOrderSettings.model_validate(section.model_dump() | {"order": order})

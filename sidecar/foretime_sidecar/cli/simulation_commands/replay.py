@@ -42,7 +42,7 @@ from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.replays.report import WIDTH, render
 from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.settings_file import read_settings
-from foretime_sidecar.wording.durations import parse_duration
+from foretime_sidecar.wording.durations import format_duration, parse_duration
 
 
 @with_option_groups
@@ -179,6 +179,12 @@ def _said_of_run(
     said: dict[str, str] = {}
     if task.queue_order is not None:
         said |= {"queue order": task.queue_order.order, "looks": mechanism.look_interval}
+        if task.look_takes_s:
+            said["looks take"] = mechanism.look_takes
+        if task.protects_late:
+            beside = task.plain_beside
+            said["protected if late by"] = format_duration(beside.most_late_s)
+            said["behind by at most"] = format_duration(beside.most_behind_s)
         if task.starts_now:
             return said | {"estimator": task.queue_order.estimator, "learn": learning.learn.value}
     said["scheme"] = task.scheme

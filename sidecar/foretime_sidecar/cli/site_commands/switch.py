@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import typer
-from foretime_estimators.jobs.errors import ForetimeError
+from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
 
 from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
@@ -39,12 +39,19 @@ def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> Non
     chosen = site_settings(settings)
     path = Path(chosen.hook.disable_file)
     made = switch_off(path)
-    cleared = _GIVE_BACK[chosen.scheduler.kind](chosen)
+    said = f"{path}: {'made' if made else 'was there already'}; no job is planned"
+    try:
+        cleared = _GIVE_BACK[chosen.scheduler.kind](chosen)
+    except SchedulerError as error:
+        raise SchedulerError(
+            f"{said}, but waiting jobs have not got back what was asked for; call foretime disable "
+            f"again once the scheduler answers: {error}"
+        ) from error
     if as_json:
         answer = {"disable_file": str(path), "was_disabled": not made, "cleared": cleared}
         typer.echo(json.dumps(answer, indent=2))
         return
-    typer.echo(f"{path}: {'made' if made else 'was there already'}; no job is planned.")
+    typer.echo(f"{said}.")
     typer.echo(f"{len(cleared)} waiting jobs got back what was asked for.")
 
 
@@ -102,7 +109,7 @@ def enable(settings: SettingsOption = None, as_json: JsonOption = False) -> None
     if breaker:
         typer.echo(f"The circuit breaker was open and is reset: {breaker}.")
     if problem:
-        typer.echo(f"The daemon was not told: {problem}.")
+        typer.echo(f"The daemon was not told: {problem}{'' if problem.endswith('?') else '.'}")
     typer.echo(
         f"With the daemon's next table Foretime goes by hook.mode = {chosen.hook.mode} again."
     )

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.safety.heartbeat import beat
 from typer.testing import CliRunner
@@ -60,4 +61,15 @@ def test_the_watchdog_takes_them_where_the_daemon_is_silent(site: Path) -> None:
 def test_disable_takes_them_at_once(site: Path) -> None:
     assert json.loads(run(site, "disable", "--json"))["cleared"] == list(RANKED)
     assert changed(site) == [f"-l ft_rank=0 {' '.join(RANKED)}"]
+    assert (site / "off").exists()
+
+
+def test_disable_says_what_it_has_done_where_the_scheduler_does_not_answer(site: Path) -> None:
+    """The hook plans nobody from now on: an administrator in a hurry has to know."""
+    (site / "qstat").write_text("#!/bin/sh\nexit 1\n")
+    shown = CliRunner().invoke(app, ["disable", "--settings", str(site / "foretime.toml")])
+    assert isinstance(shown.exception, SchedulerError)
+    said = str(shown.exception)
+    assert said.startswith(f"{site}/off: made; no job is planned, but waiting jobs have not got")
+    assert "call foretime disable again" in said
     assert (site / "off").exists()
