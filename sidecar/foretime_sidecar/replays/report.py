@@ -371,13 +371,16 @@ def _hook_lines(result: ReplayResult) -> list[Text]:
     hook = result.hook
     if hook is None:
         return lines
-    lines.append(
-        Text(
-            f"The hook saw {hook.submissions:,} submissions and adjusted {hook.adjusted:,}, "
-            f"from {hook.table_generations:,} tables.",
-            "dim",
-        )
+    submissions = counted(hook.submissions, "submission")
+    said = (
+        f"The hook saw {submissions} and adjusted {hook.adjusted:,}, "
+        f"from {counted(hook.table_generations, 'table')}."
     )
+    if result.options.get("queue order") == START_NOW and not hook.adjusted:
+        said = (
+            f"The hook let {submissions} through as written: jobs are raised, and none is changed."
+        )
+    lines.append(Text(said, "dim"))
     if hook.errors:
         lines.append(Text(f"HOOK ERRORS: {hook.errors:,} calls failed.", "bold red"))
     return lines
