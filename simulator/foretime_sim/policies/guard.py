@@ -104,5 +104,5 @@ def parse_guard(
         return Guard(bound_s, by, share)
     if by is not GuardBy.REQUESTED_PLAN or share:
         said = f"guard_share is {share:g}" if share else f"guard_by is {by}"
-        raise InputError(f"{said}, but there is no guard: give guard_s (--guard) as well")
+        raise InputError(f"{said}, but there is no guard: give guard_s as well")
     return None
