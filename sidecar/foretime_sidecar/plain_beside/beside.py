@@ -55,7 +55,6 @@ _AT_A_TIME_S = 0.5
 _JUDGED_DAYS = 14
 _MOST_OFF_PERCENT = 10.0
 """Where the model of what really was has waited so much longer or shorter, nobody is late by it."""
-_FEWEST_DAYS = 3
 
 _Run = Generator[None, None, None]
 
@@ -201,7 +200,7 @@ class PlainBeside:
         if self._book.must_read:
             self._run, self._run_at, self._plain = None, None, None
             self._book.read()
-            self.late.note(self._waiting_by_the_model)
+            self._note_waiting()
         if look is not self._worked_on:
             self._note(look)
             self._worked_on = look
@@ -252,20 +251,17 @@ class PlainBeside:
             if self._is_known(days[0].began_at, over_at) or now - over_at > _SETTLED_AFTER_S:
                 return self._settle(now)
         is_due = self._run_at is None or now - self._run_at >= _RUN_EVERY_S
-        if days and is_due and (not self._only_late or self._any_waits):
+        if days and is_due and (not self._only_late or self._waiting):
             return self._live_on(now)
         return None
 
     @property
-    def _waiting_by_the_model(self) -> list[KnownJob]:
-        """Give the jobs that wait, unless the model is too far off to say who is late."""
-        if self._model_is_off:
-            return []
+    def _waiting(self) -> list[KnownJob]:
         return [job for job in self._book.jobs.values() if job.waits]
 
-    @property
-    def _any_waits(self) -> bool:
-        return any(job.waits for job in self._book.jobs.values())
+    def _note_waiting(self) -> None:
+        """Note when those who wait would have started, unless the model is too far off for that."""
+        self.late.note(() if self._model_is_off else self._waiting)
 
     def _is_known(self, since: int, until: int) -> bool:
         """Whether all jobs that could start in a time have ended."""
@@ -291,7 +287,7 @@ class PlainBeside:
             starts = yield from run.starts_ahead()
         self._take(starts, now, with_us=False)
         self._run_failed = ""
-        self.late.note(self._waiting_by_the_model)
+        self._note_waiting()
         if self._only_late:
             return
         if len(days) > 1 and days[-2].began_at != self._estimated and self._has_time_with_us:
@@ -345,8 +341,9 @@ class PlainBeside:
         users = {job.user for job in judged if job.user is not None}
         enough = len(users) >= self._settings.api.smallest_group
         self.latest_account = account if enough else None
-        off = account.model.bias_percent if account.model.days >= _FEWEST_DAYS else None
-        self._model_is_off = off is not None and abs(off) > _MOST_OFF_PERCENT
+        model = account.model
+        bias = 0.0 if model.spread_percent is None else model.bias_percent  # too few days
+        self._model_is_off = abs(bias or 0.0) > _MOST_OFF_PERCENT
 
     def _judge(self, now: int) -> None:
         """Open the circuit breaker if waits with us have been clearly longer than without."""

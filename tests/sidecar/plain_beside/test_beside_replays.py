@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from foretime_sidecar.plain_beside import account as account_module
 from foretime_sidecar.plain_beside import beside as beside_module
 from foretime_sidecar.plain_beside.account import Account
 from foretime_sidecar.store.plain_starts import PlainStarts
@@ -116,13 +117,13 @@ def test_where_the_model_is_off_nobody_counts_as_late_by_it(
     tmp_path: Path, most_percent: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beside_module, "_MOST_OFF_PERCENT", most_percent)
-    monkeypatch.setattr(beside_module, "_FEWEST_DAYS", 1)
+    monkeypatch.setattr(account_module, "_FEWEST_DAYS", 2)
     off, known = set[bool](), set[bool]()
 
     def at_job(index: int, watched: WatchedSlurm) -> None:
         beside = watched.sidecar.beside
         assert beside is not None
-        if index > JOBS // 2:
+        if index > JOBS * 2 // 3:
             off.add(beside.standing.model_is_off)
             waiting = [job for job in watched.scheduler.client.queue().jobs if job.has_nodes == ()]
             known.add(any(beside.late.plain_start(job) is not None for job in waiting))

@@ -113,11 +113,20 @@ class MechanismOptions(OptionGroup):
         if self.state_dir is not None:
             check_folder("--state-dir", self.state_dir)
 
+    @property
+    def look_interval_s(self) -> int:
+        """Time between two looks, seconds."""
+        return parse_duration(self.look_interval, "--look-interval", zero=True)
+
+    @property
+    def look_takes_s(self) -> int:
+        """How long after a look the queue is changed by it, seconds."""
+        return parse_duration(self.look_takes, "--look-takes", zero=True)
+
     def _check_looks(self, policy: Policy) -> None:
-        takes_s = parse_duration(self.look_takes, "--look-takes", zero=True)
+        takes_s, interval_s = self.look_takes_s, self.look_interval_s
         if takes_s and self.chosen(policy) is Mechanism.PBS_SOFT_WALLTIME:
             raise InputError("--look-takes is for Slurm: leave it out under PBS")
-        interval_s = parse_duration(self.look_interval, "--look-interval", zero=True)
         if takes_s and takes_s >= interval_s:
             more = "" if interval_s else ", and --look-interval more than 0"
             raise InputError(
@@ -152,7 +161,7 @@ class MechanismOptions(OptionGroup):
             order = section.order if isinstance(policy.backfill, Slurm) and not own else "none"
             order = START_NOW if order == AUTO else order
         if order == "none":
-            if parse_duration(self.look_takes, "--look-takes", zero=True):
+            if self.look_takes_s:
                 raise InputError(
                     "--look-takes is for a queue that is changed by looks: give --queue-order "
                     "start-now, or leave it out"

@@ -18,11 +18,7 @@ from foretime_sidecar.cli.reports.bgp_report import (
     print_machine,
 )
 
-app = typer.Typer(
-    help="Look at a Blue Gene's partitions.\n\nExample: foretime bgp show",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.callback()

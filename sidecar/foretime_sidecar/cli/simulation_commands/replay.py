@@ -150,8 +150,8 @@ def _task(
         else read_reservations(details.reservations),
         queue_order=queue_order,
         plain_beside=beside,
-        look_interval_s=parse_duration(mechanism.look_interval, "--look-interval", zero=True),
-        look_takes_s=parse_duration(mechanism.look_takes, "--look-takes", zero=True),
+        look_interval_s=mechanism.look_interval_s,
+        look_takes_s=mechanism.look_takes_s,
     )
 
 
