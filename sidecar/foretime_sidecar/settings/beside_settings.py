@@ -24,7 +24,7 @@ class BesideSettings(Section):
         description="How much of one processor it may use on average.",
     )
     most_late_s: int = Field(
-        default=0,
+        default=900,
         ge=0,
         description=(
             "start-now: a job that waits so much longer than it would have without Foretime is "
@@ -33,7 +33,7 @@ class BesideSettings(Section):
         ),
     )
     most_behind_s: int = Field(
-        default=0,
+        default=21_600,
         ge=0,
         description=(
             "start-now: while the jobs that would have started without Foretime, and still wait, "

@@ -20,8 +20,8 @@ from tests.support.replay_runs import made_workload
 MACHINE = Machine.flat(32)
 # More than the machine can do, for four days.
 WORKLOAD = with_machine(replace(made_workload(300, 4, seed=5), array_ids=None), MACHINE)
-PLAIN = BesideSettings()
-LATE = BesideSettings(most_late_s=900)
+PLAIN = BesideSettings(most_late_s=0, most_behind_s=0)
+LATE = BesideSettings(most_late_s=900, most_behind_s=0)
 BEHIND = BesideSettings(most_late_s=900, most_behind_s=1)
 
 

@@ -11,6 +11,7 @@ from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
+from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sim.engine.engine import simulate
 from foretime_sim.machines.machine import Machine
@@ -166,6 +167,7 @@ def test_the_daemon_starts_whom_a_plan_of_one_pool_written_apart_does(
         queue_order=settings,
         learn=False,
         look_interval_s=LOOK_S,
+        plain_beside=BesideSettings(most_late_s=0, most_behind_s=0),
     )
     run = task(workload, 0)
 

@@ -26,8 +26,6 @@ from foretime_studies.live_slurm.arms import (
     ARMS,
     LEAST_SCHEDULED_S,
     LOOK_S,
-    MOST_BEHIND_S,
-    MOST_LATE_S,
     SLURM_PARTITION,
     Arm,
     site_of,
@@ -78,9 +76,8 @@ class ArmSidecar(LiveSidecar):
             "estimators": {"shadow": False},
             "hook": {"mode": "enforce"},
             "queue_order": {"order": "start-now" if arm.way == "start-now" else "none"},
+            "beside": arm.beside.model_dump(),
         }
-        if arm.protects_late:
-            settings["beside"] = {"most_late_s": MOST_LATE_S, "most_behind_s": MOST_BEHIND_S}
         if arm.way == "soft-limit":
             settings["accuracy"]["minimum_scheduled_time_s"] = LEAST_SCHEDULED_S
         super().__init__(cluster, (), settings)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_studies.frame.tables import StudyTable
+from foretime_studies.live_slurm.arms import ARMS
 from foretime_studies.live_slurm.runs import Circumstances, LiveRun, RunName, kept_runs
 from foretime_studies.live_slurm.tables import by_arm, tables
 
@@ -35,10 +36,10 @@ def tables_of(
     return {table.key: table for table in tables(by_arm(runs, known))}
 
 
-def met(table: StudyTable, goal: str, arm: str = "`start-now`") -> list[str]:
+def met(table: StudyTable, goal: str, arm: str = "start") -> list[str]:
     names = [column.title for column in table.columns]
     rows = [dict(zip(names, row, strict=True)) for row in table.written]
-    return [row["met"] for row in rows if row["goal"] == goal and row["arm"] == arm]
+    return [row["met"] for row in rows if row["goal"] == goal and row["arm"] == ARMS[arm].about]
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:

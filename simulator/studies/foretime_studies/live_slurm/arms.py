@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
 from foretime_sim.sites.slurm.limits import Association
 from foretime_sim.sites.slurm.parameters import SlurmParameters
@@ -21,14 +22,13 @@ LOOK_TAKES_S = 2
 """Until the queue is changed: 1.3 to 1.9 s were measured, on two processors with a load of 9."""
 LEAST_SCHEDULED_S = 60
 """``accuracy.minimum_scheduled_time_s``: these jobs take minutes, where a site's take hours."""
-MOST_LATE_S = 900
-MOST_BEHIND_S = 6 * 3600
-"""``beside.most_late_s`` and ``most_behind_s`` of arms that protect late jobs."""
 MACHINE = Machine(
     (NodeGroup("all", nodes=10, cpus=10, memory_mib=1000),),
     (SlurmPartition(SLURM_PARTITION, ("all",), default=True),),
     Selection.CPU,
 )
+
+_NOBODY_IS_LATE = BesideSettings(most_late_s=0, most_behind_s=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,21 @@ class Arm:
     protects_late: bool = False
     since: tuple[int, int] = (22, 5)
 
+    @property
+    def beside(self) -> BesideSettings:
+        """The settings of the plain scheduler that is run beside."""
+        return BesideSettings() if self.protects_late else _NOBODY_IS_LATE
+
 
 PLAIN = Arm("plain", "Slurm's defaults")
 PLAIN_ONE = Arm("plain-one", "one reservation", one_reservation=True)
-START = Arm("start", "`start-now`", "start-now")
 ARMS = {
     arm.name: arm
     for arm in (
         PLAIN,
         PLAIN_ONE,
-        START,
-        Arm("start-late", "`start-now`, late protected", "start-now", protects_late=True),
+        Arm("start", "`start-now`, late not protected", "start-now"),
+        Arm("start-late", "`start-now`, the default", "start-now", protects_late=True),
         Arm("start-one", "one reservation, `start-now`", "start-now", one_reservation=True),
         Arm("enforce", "`enforce`, soft limit", "soft-limit", since=(25, 5)),
     )

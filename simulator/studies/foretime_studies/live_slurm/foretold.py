@@ -10,7 +10,6 @@ from pathlib import Path
 
 import foretime_sidecar
 from foretime_sidecar.replays.replay import Replay
-from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
 from foretime_sidecar.settings.settings import AccuracySection
 from foretime_sim.engine.engine import simulate
@@ -25,8 +24,6 @@ from foretime_studies.live_slurm.arms import (
     LEAST_SCHEDULED_S,
     LOOK_S,
     LOOK_TAKES_S,
-    MOST_BEHIND_S,
-    MOST_LATE_S,
     site_of,
 )
 from foretime_studies.live_slurm.workloads import LiveWorkload
@@ -50,15 +47,13 @@ def foretold_wait(workload: LiveWorkload, release: str, arm_name: str, copy: int
             accuracy=AccuracySection(minimum_scheduled_time_s=LEAST_SCHEDULED_S),
             publish_interval_s=LOOK_S,
             history=workload.columns_before(),
+            plain_beside=arm.beside,
         )
         if arm.way == "start-now":
             order = QueueOrderSettings(order="start-now")
             replay = replace(
                 replay, queue_order=order, look_interval_s=LOOK_S, look_takes_s=LOOK_TAKES_S
             )
-        if arm.protects_late:
-            late = BesideSettings(most_late_s=MOST_LATE_S, most_behind_s=MOST_BEHIND_S)
-            replay = replace(replay, plain_beside=late)
         start = replay(varied, 0).adjusted.start_time
     return float((start - varied.submit_time).mean())
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from foretime_studies.frame.claims import yes
 from foretime_studies.frame.tables import Row, StudyTable
-from foretime_studies.live_slurm.arms import ARMS, PLAIN, PLAIN_ONE, START
+from foretime_studies.live_slurm.arms import ARMS, PLAIN, PLAIN_ONE
 from foretime_studies.live_slurm.runs import LiveRun
 from foretime_studies.live_slurm.workloads import LiveWorkload
 
@@ -156,7 +156,7 @@ def _goals(each: ArmRuns, plain: ArmRuns | None, one: ArmRuns | None) -> list[Ro
             ]
         )
 
-    if each.arm == START.name and plain is not None and one is not None:
+    if ARMS[each.arm].way == "start-now" and plain is not None and one is not None:
         for words, base, most in (
             ("mean wait beside plain", plain, _AGAINST_PLAIN),
             ("mean wait beside one reservation", one, _AGAINST_ONE),
