@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from foretime_estimators.jobs.errors import SchedulerError
 
-from foretime_sidecar.clients.client import SchedulerClient, SchedulerConfiguration, SiteLimits
+from foretime_sidecar.clients.client import (
+    Reservation,
+    SchedulerClient,
+    SchedulerConfiguration,
+    SiteLimits,
+)
 from foretime_sidecar.learning.exclusions import Exclusions, exclusions_of
 from foretime_sidecar.settings.settings import Settings
 
@@ -29,8 +35,22 @@ class LimitsReading:
         self._last: tuple[SiteLimits, Exclusions] | None = None  # without reservations
         self._read_at = 0
 
-    def exclusions(self, configuration: SchedulerConfiguration, now: int) -> Exclusions:
+    def exclusions(
+        self,
+        configuration: SchedulerConfiguration,
+        now: int,
+        reservations: Sequence[Reservation] | None = None,
+    ) -> Exclusions:
         """Give what must be left alone; limits are not read more often than a table is due.
+
+        Parameters
+        ----------
+        configuration
+            Of the scheduler.
+        now
+            Epoch seconds.
+        reservations
+            As they were just read; ``None``: they are read here.
 
         Raises
         ------
@@ -48,7 +68,8 @@ class LimitsReading:
                     raise
                 # As slurmctld itself does while slurmdbd is down.
                 logger.warning("the limits read before count on: %s", error)
-        reservations = self._client.reservations()
+        if reservations is None:
+            reservations = self._client.reservations()
         # With none ahead, time changes nothing.
         if reservations or self._last is None or self._last[0] is not limits:
             found = exclusions_of(self._settings, limits, reservations, now)

@@ -372,7 +372,8 @@ class Sidecar:
         try:
             mode, _ = self._mode(configuration)
             refined = self._refined(seen, mode)
-            exclusions = self.limits.exclusions(configuration, now)
+            read = None if seen.cluster is None else seen.reservations
+            exclusions = self.limits.exclusions(configuration, now, read)
         except (SchedulerError, StateError):
             # What can be mended without an answer is.
             self._mend(seen, mode, None, refined)

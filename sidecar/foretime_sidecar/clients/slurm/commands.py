@@ -118,10 +118,12 @@ class SlurmCommands:
         # 26.05 else prints CLUSTER: NAME before the JSON.
         self._without_header = ["--noheader"] if cluster else []
         self._known = KnownJobs()
+        self._configuration = ""
 
     def configuration(self) -> SchedulerConfiguration:
         """Read how Slurm is set up."""
-        return parse_configuration(self._text(["scontrol", "show", "config"]), self.federation())
+        self._configuration = self._text(["scontrol", "show", "config"])
+        return parse_configuration(self._configuration, self.federation())
 
     def federation(self) -> str:
         """Read the name of the federation that the cluster is in, "" if in none."""
@@ -157,11 +159,11 @@ class SlurmCommands:
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def cluster(self) -> Cluster:
-        """Read the nodes and slurm_partitions."""
+        """Read the nodes and slurm_partitions, by the configuration as it was read last."""
         return parse_cluster(
             self._text(["scontrol", "show", "node", "--all", "--oneliner"]),
             self._text(["scontrol", "show", "partition", "--all", "--oneliner"]),
-            self._text(["scontrol", "show", "config"]),
+            self._configuration or self._text(["scontrol", "show", "config"]),
         )
 
     def reservations(self) -> list[Reservation]:
