@@ -26,8 +26,9 @@ def worse_off_lines(comparison: Comparison) -> list[Text]:
     lines = [] if users.empty else [Text(f"{text}{_named(worse)}.")]
     shares = _shares(comparison.classes)
     worse = [each._replace(name=shares[each.name]) for each in worse_off(sizes)]
-    those = "Jobs of these shares of the machine" if worse else "Jobs of no size"
-    return [*lines, Text(f"{those} wait {_LONGER}{_named(worse)}.")]
+    those = "Jobs of these shares of the machine" if worse else "No size of jobs"
+    waits = "wait" if worse else "waits"
+    return [*lines, Text(f"{those} {waits} {_LONGER}{_named(worse)}.")]
 
 
 def _shares(classes: JobClasses) -> dict[str, str]:

@@ -45,7 +45,7 @@ def told(jobs: Workload, factor: Float64Array) -> list[str]:
 def test_nobody_is_named_where_nobody_waits_longer() -> None:
     assert told(JOBS, np.full(len(JOBS), 1.04)) == [
         "0 of 5 users with over 50 scored jobs wait over 5% longer on average.",
-        "Jobs of no size wait over 5% longer on average.",
+        "No size of jobs waits over 5% longer on average.",
     ]
 
 

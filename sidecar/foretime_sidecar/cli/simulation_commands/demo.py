@@ -21,6 +21,7 @@ from foretime_sidecar.cli.options.workload_options import (
 from foretime_sidecar.cli.options.workload_source import WorkloadSource
 from foretime_sidecar.replays.demonstration import Demonstration
 from foretime_sidecar.settings.settings_file import to_toml
+from foretime_sidecar.wording.counts import counted
 
 _LOOK_EVERY_S = 7200  # a look runs the queue forward many times, for seconds
 _GENERATED_LOAD = 0.9
@@ -69,8 +70,8 @@ def demo(
         shown = Demonstration(workload, folder, listen, days)
         settings = folder / "foretime.toml"
         settings.write_text(to_toml(shown.settings), encoding="utf-8")
-        typer.echo(f"First the daemon looks on for the {days} days before.", err=True)
-        with progress_bar("the days before", days * DAY_S, "s") as progress:
+        typer.echo(f"First the daemon looks on for {counted(days, 'day')} before.", err=True)
+        with progress_bar("what came before", days * DAY_S, "s") as progress:
             shown.rehearse(_LOOK_EVERY_S, progress)
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"
         if socket_path is None:
