@@ -33,17 +33,25 @@ class Group {
       : counts(kinds, limits_kind(limits[TresLimit::group], node_kind)),
         used_s(used),
         used_wall_s(wall),
-        limits_(&limits) {
+        limits_(&limits),
+        keeps_(keeps(limits)) {
     used_s.resize(static_cast<std::size_t>(kinds));
   }
 
   const LimitSet& limits() const { return *limits_; }
+  // How often that may have changed by which it keeps jobs from being looked at.
+  std::int64_t changes() const { return changes_; }
+  void change() {
+    if (keeps_) ++changes_;
+  }
   // Usage decays.
   void decay(double kept) {
+    change();
     used_wall_s *= kept;
     for (double& used : used_s) used *= kept;
   }
   void use(double seconds, const std::vector<std::int64_t>& tres) {
+    change();
     used_wall_s += seconds;
     for (std::size_t kind = 0; kind < tres.size(); ++kind) {
       if (tres[kind] != 0) used_s[kind] += seconds * static_cast<double>(tres[kind]);
@@ -51,7 +59,16 @@ class Group {
   }
 
  private:
+  static bool keeps(const LimitSet& limits) {
+    const auto by = {NumberLimit::group_jobs, NumberLimit::group_wall, NumberLimit::jobs,
+                     NumberLimit::account_jobs};
+    return std::any_of(by.begin(), by.end(),
+                       [&limits](NumberLimit limit) { return limits[limit] != kNoLimit; });
+  }
+
   const LimitSet* limits_;
+  bool keeps_;
+  std::int64_t changes_ = 0;
 };
 
 class QosGroup : public Group {
@@ -151,6 +168,12 @@ class LimitGroups {
   }
   AssociationLine line(std::int32_t association) const {
     return {associations_, places_of(association)};
+  }
+
+  // A job of theirs has started or ended.
+  void change(const Counted& job) {
+    for_each_qos_of(job, [](QosGroup& qos) { qos.change(); });
+    for_each_association_of(job.association, [](AssociationGroup& group) { group.change(); });
   }
 
   template <typename Visit>

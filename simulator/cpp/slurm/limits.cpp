@@ -188,6 +188,17 @@ Reason Limits::why_not_considered(const LimitedJob& job, std::int32_t slurm_part
   return too_many ? reason::partition_nodes : reason::none;
 }
 
+std::int64_t Limits::changes(std::int32_t association, std::int32_t qos,
+                             std::int32_t slurm_partition) const {
+  if (!setup_->limits_count || association == kNone) return 0;
+  std::int64_t all = 0;
+  for (const AssociationGroup& group : groups_.line(association).groups()) all += group.changes();
+  for (const std::int32_t number : {qos, partition(slurm_partition).qos}) {
+    if (number != kNone) all += groups_.qos(number)->changes();
+  }
+  return all;
+}
+
 Reason Limits::why_not_started(const LimitedJob& job, std::span<const std::int64_t> tres,
                                std::int32_t slurm_partition, Nodes nodes,
                                std::int64_t minutes) const {
@@ -306,6 +317,8 @@ void Limits::started(const LimitedJob& job, std::span<const std::int64_t> tres, 
   groups_.for_each_count_of(run.charged.counted, true, [&](Counts& counts) {
     counts.start(run.charged.tres, seconds, nodes, setup_->node_kind);
   });
+  groups_.change(run.charged.counted);
+  ++changes_;
   running_.insert_or_assign(job.index, std::move(run));
 }
 
@@ -321,6 +334,8 @@ void Limits::ended(const LimitedJob& job, std::int64_t now) {
   groups_.for_each_count_of(run.charged.counted, true, [&](Counts& counts) {
     counts.end(run.charged.tres, run.nodes, setup_->node_kind);
   });
+  groups_.change(run.charged.counted);
+  ++changes_;
   running_.erase(found);
 }
 
@@ -329,6 +344,7 @@ bool Limits::tick(std::int64_t now) {
   if (minutes_count_) {
     minutes_.decay(groups_, now);
     for (const auto& [index, run] : running_) minutes_.charge(groups_, run.charged, now, false);
+    ++changes_;
   }
   minutes_.looked(now);
   return minutes_count_;

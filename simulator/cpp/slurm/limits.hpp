@@ -29,6 +29,11 @@ class Limits {
   // Why a pending job is not looked at; `minutes`: what it is planned with.
   Reason why_not_considered(const LimitedJob& job, std::int32_t slurm_partition,
                             std::int64_t minutes) const;
+  // How often what that goes by may have changed, of all jobs, and of those of an association and
+  // QOS in a partition.
+  std::int64_t changes() const { return changes_; }
+  std::int64_t changes(std::int32_t association, std::int32_t qos,
+                       std::int32_t slurm_partition) const;
   // Why it does not start with what was found for it, licenses and billing left out; `nodes` empty:
   // each is one more.
   Reason why_not_started(const LimitedJob& job, std::span<const std::int64_t> tres,
@@ -108,6 +113,7 @@ class Limits {
   // Those that count, in the order of submission, as jobs are charged.
   std::map<std::int32_t, Running> running_;
   std::int64_t may_be_killed_ = 0;  // of them
+  std::int64_t changes_ = 0;
 };
 
 }  // namespace foretime::slurm

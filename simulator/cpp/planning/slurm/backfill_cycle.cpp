@@ -21,6 +21,7 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       space_(scratch.space),
       now_(now),
       all_plans_(reach.all_plans || controller.goes_by_kept_jobs()),
+      passes_kept_(!parameters_.assoc_limit_stop),
       most_plans_(most_plans(parameters_.bf_job_part_count_reserve, reach.coarse)),
       pass_(pass),
       timed_tests_(controller.site().version >= std::pair{24, 11}),
@@ -55,6 +56,7 @@ void BackfillCycle::run() {
   controller_.begin_loop(now_);
   const std::vector<QueueEntry>& queue = controller_.queue();
   for (const QueueEntry& entry : queue) {
+    if (controller_.known_kept_in(entry.job) >= 0) continue;  // which have no plan
     SlurmRecord& record = controller_.record(entry.job);
     if (record.waits) record.estimate = kNever;
   }
@@ -68,11 +70,12 @@ void BackfillCycle::run() {
   }
   std::size_t last = queue.size();
   for (std::size_t place = 0; place < queue.size(); ++place) {
+    const QueueEntry entry = queue[place];
+    if (passes_kept_ && controller_.known_kept_in(entry.job) >= 0) continue;
     // Nobody behind has room now, whatever is planned: plans only take nodes away.
     if (!all_plans_) last = last_candidate(last);
     if (place >= last && planned()) return;
     if (tested_ >= parameters_.bf_max_job_test) return;
-    const QueueEntry entry = queue[place];
     if (!controller_.may_be_looked_at(entry)) continue;
     if (look_at(entry) == Next::kStop) return;
   }
@@ -82,15 +85,18 @@ void BackfillCycle::run() {
 std::size_t BackfillCycle::last_candidate(std::size_t before) {
   for (std::size_t place = before; place > 0; --place) {
     const QueueEntry& entry = controller_.queue()[place - 1];
+    if (passes_kept_ && controller_.known_kept_in(entry.job) >= 0) continue;
     if (controller_.may_be_looked_at(entry) && may_start(entry)) return place;
   }
   return 0;
 }
 
-// Whether there is as much for a job as it needs, free now and of plans for its time.
+// Whether no limit keeps a job, and there is as much for it as it needs, free now and of plans for
+// its time.
 bool BackfillCycle::may_start(const QueueEntry& entry) {
   const Wish& wish = controller_.wishes(entry.job)[static_cast<std::size_t>(entry.number)];
   if (!controller_.free().may_fit(wish)) return false;
+  if (passes_kept_ && is_kept(entry.job, wish)) return false;
   if (space_.size() == 1) return true;
   const SlurmRecord& record = controller_.record(entry.job);
   Seconds end = now_ + record.time_limit;
@@ -104,6 +110,12 @@ bool BackfillCycle::may_start(const QueueEntry& entry) {
   space_.leave_free(now_, end, free);
   controller_.chooser().begin(wish, free);
   return controller_.chooser().may_fit();
+}
+
+bool BackfillCycle::is_kept(JobIndex job, const Wish& wish) {
+  if (!controller_.is_kept(job, wish.slurm_partition)) return false;
+  controller_.remember_kept(job);
+  return true;
 }
 
 // What is tested from now on sees another table once a record is over.
@@ -158,9 +170,7 @@ BackfillCycle::Next BackfillCycle::look_at(const QueueEntry& entry) {
       return Next::kJob;
     }
   }
-  if (!parameters_.assoc_limit_stop && controller_.is_kept(job, wish.slurm_partition)) {
-    return Next::kJob;
-  }
+  if (passes_kept_ && is_kept(job, wish)) return Next::kJob;
   const bool now_only = is_tested_now_only(entry, wish);
   if (rejected_array_.passes_over(facts, wish.slurm_partition) ||
       !controller_.array_may_start(job)) {

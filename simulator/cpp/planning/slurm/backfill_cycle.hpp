@@ -93,6 +93,7 @@ class BackfillCycle {
   bool may_start(const QueueEntry& entry);
   Next look_at(const QueueEntry& entry);
   bool is_tested_now_only(const QueueEntry& entry, const Wish& wish);
+  bool is_kept(JobIndex job, const Wish& wish);
   bool has_plans_enough(std::int32_t partition) const;
   bool looked_at_enough(const QueueEntry& entry, std::int32_t partition);
   void reserve_running(JobIndex job);
@@ -131,6 +132,7 @@ class BackfillCycle {
   NodeSpace& space_;
   Seconds now_;
   bool all_plans_;
+  bool passes_kept_;         // over jobs that a limit keeps; else these hold plans, too
   std::int64_t most_plans_;  // of a partition; 0: any number
   Pass& pass_;
   bool timed_tests_;

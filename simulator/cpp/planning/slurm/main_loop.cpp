@@ -22,9 +22,42 @@ void MainLoop::run() {
   // NOLINTNEXTLINE(modernize-loop-convert): the queue may grow under an iterator
   for (std::size_t place = 0; place < controller_.queue().size(); ++place) {
     const QueueEntry entry = controller_.queue()[place];
-    if (!controller_.may_be_looked_at(entry)) continue;
-    if (!look_at(entry)) return;
+    const std::int32_t kept_in = controller_.known_kept_in(entry.job);
+    if (kept_in >= 0 ? !pass_kept(kept_in)
+                     : controller_.may_be_looked_at(entry) && !look_at(entry)) {
+      return;
+    }
   }
+}
+
+// A job of which it is known that a limit keeps it: what look_at() would do. False ends the run.
+bool MainLoop::pass_kept(std::int32_t slurm_partition) {
+  if (has_started_enough()) return false;
+  const Depth depth = go_deeper(slurm_partition);
+  if (depth != Depth::kLook) return depth == Depth::kPassOver;
+  return !failed_partitions_[static_cast<std::size_t>(slurm_partition)] || meet_blocked();
+}
+
+bool MainLoop::has_started_enough() {
+  cut_by_starts_ =
+      parameters_.sched_max_job_start > 0 && started_ >= parameters_.sched_max_job_start;
+  return cut_by_starts_;
+}
+
+MainLoop::Depth MainLoop::go_deeper(std::int32_t slurm_partition) {
+  std::int64_t& in = looked_at_in_[static_cast<std::size_t>(slurm_partition)];
+  if (parameters_.partition_job_depth > 0 && ++in > parameters_.partition_job_depth) {
+    return Depth::kPassOver;
+  }
+  // One more than default_queue_depth: the test comes before the count.
+  cut_by_depth_ = !full_ && ++looked_at_ > parameters_.default_queue_depth + 1;
+  return cut_by_depth_ ? Depth::kEnd : Depth::kLook;
+}
+
+// False where nobody behind it can start, and nothing else comes of going on.
+bool MainLoop::meet_blocked() {
+  met_blocked_ = true;
+  return partitions_left_ > 0 || !controller_.site().reservations.empty();
 }
 
 // False ends the run.
@@ -32,34 +65,22 @@ bool MainLoop::look_at(const QueueEntry& entry) {
   const JobIndex job = entry.job;
   const SlurmJob& facts = controller_.facts(job);
   const Wish& wish = controller_.wishes(job)[static_cast<std::size_t>(entry.number)];
-  const auto in = static_cast<std::size_t>(wish.slurm_partition);
-  if (parameters_.sched_max_job_start > 0 && started_ >= parameters_.sched_max_job_start) {
-    cut_by_starts_ = true;
-    return false;
-  }
+  if (has_started_enough()) return false;
   if (rejected_array_.passes_over(facts, wish.slurm_partition) ||
       !controller_.array_may_start(job)) {
     return true;
   }
-  if (parameters_.partition_job_depth > 0 &&
-      ++looked_at_in_[in] > parameters_.partition_job_depth) {
-    return true;
-  }
-  // One more than default_queue_depth: the test comes before the count.
-  if (!full_ && ++looked_at_ > parameters_.default_queue_depth + 1) {
-    cut_by_depth_ = true;
-    return false;
-  }
+  const Depth depth = go_deeper(wish.slurm_partition);
+  if (depth != Depth::kLook) return depth == Depth::kPassOver;
   const bool blocked = facts.reservation >= 0
                            ? failed_reservations_[static_cast<std::size_t>(facts.reservation)]
-                           : failed_partitions_[in];
-  if (blocked) {
-    met_blocked_ = true;
-    // Nobody behind it can start, and nothing else comes of going on.
-    return partitions_left_ > 0 || !controller_.site().reservations.empty();
-  }
+                           : failed_partitions_[static_cast<std::size_t>(wish.slurm_partition)];
+  if (blocked) return meet_blocked();
   const bool was_kept = controller_.record(job).reason != 0;
-  if (was_kept && controller_.is_kept(job, wish.slurm_partition)) return true;
+  if (was_kept && controller_.is_kept(job, wish.slurm_partition)) {
+    controller_.remember_kept(job);
+    return true;
+  }
   NodeSet in_partition = controller_.nodes_of_partition(wish.slurm_partition);
   in_partition &= available_;
   if (wish.min_nodes > in_partition.count()) {

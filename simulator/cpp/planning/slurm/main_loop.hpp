@@ -46,7 +46,13 @@ class MainLoop {
   Seconds next_change() const { return std::min(next_change_, controller_.usable_changes_at()); }
 
  private:
+  enum class Depth : std::uint8_t { kLook, kPassOver, kEnd };
+
   bool look_at(const QueueEntry& entry);
+  bool pass_kept(std::int32_t slurm_partition);
+  bool has_started_enough();
+  Depth go_deeper(std::int32_t slurm_partition);
+  bool meet_blocked();
   bool blocks(const QueueEntry& entry, Verdict verdict);
   bool block(std::int32_t partition);
 

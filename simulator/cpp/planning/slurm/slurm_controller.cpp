@@ -109,6 +109,8 @@ SlurmController::SlurmController(const SlurmController& other)
       facts_(other.facts_),
       records_(other.records_),
       held_back_(other.held_back_),
+      kept_jobs_(other.kept_jobs_),
+      kept_groups_(other.kept_groups_),
       queue_(other.queue_),
       gone_(other.gone_),
       waiting_(other.waiting_),
@@ -126,6 +128,7 @@ void SlurmController::make_room(std::size_t jobs) {
   if (records_.size() >= jobs) return;
   records_.resize(jobs);
   held_back_.resize(jobs, false);
+  kept_jobs_.resize(jobs);
   facts_.resize(std::max(facts_.size(), jobs));
   request_of_.resize(std::max(request_of_.size(), jobs), -1);
 }
@@ -133,11 +136,13 @@ void SlurmController::make_room(std::size_t jobs) {
 void SlurmController::describe(JobIndex job, SlurmJob facts) {
   if (at(job) >= facts_.size()) facts_.resize(at(job) + 1);
   facts_[at(job)] = std::move(facts);
+  forget_kept(job);
 }
 
 void SlurmController::set_request(JobIndex job, std::int32_t request) {
   if (at(job) >= request_of_.size()) request_of_.resize(at(job) + 1, -1);
   request_of_[at(job)] = request;
+  forget_kept(job);
 }
 
 // The queue
@@ -195,6 +200,7 @@ void SlurmController::forget_started() {
 void SlurmController::withdraw(JobIndex job, Seconds now) {
   rules_.withdrawn(ruled(job), now);
   records_[at(job)].waits = false;
+  forget_kept(job);
   --waiting_;
   gone_ += wishes(job).size();
   std::erase(conditional_, job);
@@ -226,6 +232,7 @@ bool SlurmController::reorder() {
 }
 
 void SlurmController::change(JobIndex job, SlurmJob to, Seconds now) {
+  forget_kept(job);
   if (records_[at(job)].waits) {
     rules_.changes(ruled(job), to, now);
     facts_[at(job)] = std::move(to);
@@ -275,6 +282,7 @@ void SlurmController::keep(JobIndex job, slurm::Reason reason) {
     kept_otherwise_.insert(job);
   }
   known = reason;
+  if (reason == 0) forget_kept(job);
 }
 
 bool SlurmController::is_kept(JobIndex job, std::int32_t slurm_partition) {
@@ -282,6 +290,39 @@ bool SlurmController::is_kept(JobIndex job, std::int32_t slurm_partition) {
   const slurm::Reason reason = rules_.why_not_considered(ruled(job), slurm_partition);
   if (reason != 0) keep(job, reason);
   return reason != 0;
+}
+
+void SlurmController::remember_kept(JobIndex job) {
+  const SlurmJob& facts = facts_[at(job)];
+  const bool is_plain = facts.array < 0 && facts.reservation < 0 && facts.after < 0;
+  const bool has_plan = records_[at(job)].estimate != kNever;
+  if (!is_plain || has_plan || wishes(job).size() != 1) return;
+  KeptJob& kept = kept_jobs_[at(job)];
+  if (kept.group < 0) {
+    const std::int32_t in = wishes(job)[0].slurm_partition;
+    kept.group = group_of(facts.limited_association, facts.limited_qos, in);
+  }
+  KeptGroup& group = kept_groups_[static_cast<std::size_t>(kept.group)];
+  bring_up_to_date(group);
+  kept.changes = group.changes;
+}
+
+std::int32_t SlurmController::group_of(std::int32_t association, std::int32_t qos,
+                                       std::int32_t slurm_partition) {
+  const auto found =
+      std::find_if(kept_groups_.begin(), kept_groups_.end(), [&](const KeptGroup& group) {
+        return group.association == association && group.qos == qos &&
+               group.slurm_partition == slurm_partition;
+      });
+  const auto place = static_cast<std::int32_t>(found - kept_groups_.begin());
+  if (found == kept_groups_.end()) kept_groups_.push_back({association, qos, slurm_partition});
+  return place;
+}
+
+void SlurmController::bring_up_to_date(KeptGroup& group) const {
+  const slurm::Limits& limits = rules_.limits();
+  group.as_of = limits.changes();
+  group.changes = limits.changes(group.association, group.qos, group.slurm_partition);
 }
 
 bool SlurmController::is_kept_from(JobIndex job, std::int32_t slurm_partition,
@@ -485,6 +526,7 @@ void SlurmController::finished(JobIndex job, Seconds now) {
 
 void SlurmController::change_limits(JobIndex job, Seconds time_limit, Seconds time_min) {
   SlurmRecord& record = records_[at(job)];
+  forget_kept(job);
   const bool runs = !record.rows.empty();
   if (runs) ends_.erase({first_end(job), job});
   record.time_limit = time_limit;

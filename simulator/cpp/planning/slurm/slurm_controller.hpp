@@ -105,6 +105,17 @@ class SlurmController {
   bool kept_others() const { return !kept_otherwise_.empty(); }
   // Whether a limit keeps a job from being looked at in one of its slurm_partitions; it is noted.
   bool is_kept(JobIndex job, std::int32_t slurm_partition);
+  // Remembers that a limit keeps a job, as was just noted, where that is in one slurm_partition and
+  // nothing else may hold it, and it has no plan. So thousands of them cost little.
+  void remember_kept(JobIndex job);
+  // Where a remembered job is kept still; -1: it is not known to be.
+  std::int32_t known_kept_in(JobIndex job) {
+    const KeptJob& kept = kept_jobs_[at(job)];
+    if (kept.group < 0) return -1;
+    KeptGroup& group = kept_groups_[static_cast<std::size_t>(kept.group)];
+    if (group.as_of != rules_.limits().changes()) bring_up_to_date(group);
+    return group.changes == kept.changes ? group.slurm_partition : -1;
+  }
   // Whether one keeps it from a plan on these nodes.
   bool is_kept_from(JobIndex job, std::int32_t slurm_partition, const NodeSet& nodes);
   // What keeps a waiting job, also one that the loops need not have tried; 0: no limit.
@@ -165,6 +176,11 @@ class SlurmController {
             records_[at(job)].time_limit};
   }
   bool is_independent(JobIndex job, Seconds now);
+  std::int32_t group_of(std::int32_t association, std::int32_t qos, std::int32_t slurm_partition);
+  void bring_up_to_date(KeptGroup& group) const;
+  void forget_kept(JobIndex job) {
+    if (has_room_for(job)) kept_jobs_[at(job)] = {};
+  }
   bool reorder();
   void enqueue(JobIndex job);
   void forget_started();
@@ -189,6 +205,8 @@ class SlurmController {
   std::vector<SlurmJob> facts_;
   std::vector<SlurmRecord> records_;
   std::vector<bool> held_back_;
+  std::vector<KeptJob> kept_jobs_;
+  std::vector<KeptGroup> kept_groups_;
   std::vector<QueueEntry> queue_;
   std::size_t gone_ = 0;  // entries of jobs that wait no longer
   std::size_t waiting_ = 0;

@@ -29,12 +29,7 @@ bool SlurmPlanner::take_limits(JobIndex index) {
   }
   const std::pair before = std::exchange(record.given, {limit, least});
   if (before == record.given) return false;
-  if (record.slurm_partition >= 0) {
-    slurm().change_limits(index, limit, least);
-  } else {
-    record.time_limit = limit;
-    record.time_min = least;
-  }
+  slurm().change_limits(index, limit, least);
   return true;
 }
 

@@ -49,6 +49,8 @@ SlurmController::SlurmController(const SlurmController& other, const Renumbering
       request_of_(take_requests(other, jobs)),
       records_(jobs.column(other.records_, {})),
       held_back_(jobs.column(other.held_back_, false)),
+      kept_jobs_(jobs.column(other.kept_jobs_, {})),
+      kept_groups_(other.kept_groups_),
       waiting_(other.waiting_),
       conditional_(jobs.all(other.conditional_)),
       any_partition_down_(other.any_partition_down_),

@@ -83,6 +83,22 @@ struct SlurmRecord {
   std::vector<NodeRow> rows;
 };
 
+// Jobs that the same limits keep in the same slurm_partition.
+struct KeptGroup {
+  std::int32_t association = -1;
+  std::int32_t qos = -1;
+  std::int32_t slurm_partition = -1;
+  // How often what these limits go by has changed, as of so many changes of all limits.
+  std::int64_t changes = 0;
+  std::int64_t as_of = -1;
+};
+
+// A job that limits kept when they were last asked: still, if nothing has changed for its group.
+struct KeptJob {
+  std::int32_t group = -1;
+  std::int64_t changes = 0;
+};
+
 // A job in one of its slurm_partitions.
 struct QueueEntry {
   bool outside = true;  // of reservations
