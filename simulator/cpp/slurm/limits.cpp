@@ -157,7 +157,6 @@ Reason Limits::why_refused(const LimitedJob& job, std::int64_t jobs) const {
 
 Reason Limits::why_not_considered(const LimitedJob& job, std::int32_t slurm_partition,
                                   std::int64_t minutes) const {
-  if (array_is_full(job)) return reason::array_throttle;
   const auto& rules = partition(slurm_partition);
   switch (partition_refuses(job, slurm_partition)) {
     case reason::none:

@@ -26,7 +26,8 @@ class Limits {
 
   // Why a job is refused as it is submitted; `jobs`: tasks of an array that come at once.
   Reason why_refused(const LimitedJob& job, std::int64_t jobs) const;
-  // Why a pending job is not looked at; `minutes`: what it is planned with.
+  // Why a pending job is not looked at, but for the throttle of its array; `minutes`: what it is
+  // planned with.
   Reason why_not_considered(const LimitedJob& job, std::int32_t slurm_partition,
                             std::int64_t minutes) const;
   // How often what that goes by may have changed, of all jobs, and of those of an association and

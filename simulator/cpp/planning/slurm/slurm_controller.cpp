@@ -342,7 +342,9 @@ bool SlurmController::is_kept_from(JobIndex job, std::int32_t slurm_partition,
 
 slurm::Reason SlurmController::why_kept(JobIndex job) const {
   slurm::Reason reason = record(job).reason;
-  if (reason != 0 || !may_keep_ || request_of_[at(job)] < 0) return reason;
+  if (reason != 0 || request_of_[at(job)] < 0) return reason;
+  if (!array_may_start(job)) return slurm::reason::array_throttle;
+  if (!may_keep_) return 0;
   if (!has_licenses(job)) return slurm::reason::licenses;
   for (const Wish& wish : wishes(job)) {
     reason = rules_.why_not_considered(ruled(job), wish.slurm_partition);

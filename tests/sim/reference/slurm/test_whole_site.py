@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
+from foretime_sim.engine.engine import simulate
 from foretime_sim.machines.machine import NodeGroup, SlurmPartition
+from foretime_sim.policies.policy import Policy
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.reference.slurm.cluster import simulate_slurm
 from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
 from foretime_sim.sites.slurm.limits import Association, Limits, Qos
 from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.workloads.resource_requests import with_machine
 
 from tests.support.slurm.slurm_jobs import Asked, site_of, workload_of
 
@@ -56,6 +60,25 @@ def test_under_assoc_limit_stop_it_blocks_its_partition_once() -> None:
     )
     # In the next run its reason is known, and it is passed over.
     assert starts(site, *jobs) == [0, 600, 60]
+
+
+def test_a_throttled_task_is_looked_at_before_its_throttle_in_backfill() -> None:
+    """So it takes the place of the array that was rejected before it (``reject_array_job``)."""
+    jobs = (
+        Asked(0, 1000, 1000, tasks=6, licenses="x"),
+        Asked(1, 60, 600, tasks=10),
+        Asked(2, 300, 600, array_ids="a", array_most_running=1),
+        Asked(3, 60, 60, array_ids="b", licenses="x"),
+        Asked(4, 60, 60, array_ids="a", array_most_running=1),
+        Asked(5, 60, 60, array_ids="b"),
+    )
+    site = site_of(TEN, licenses={"x": 1})
+    found = starts(site, *jobs)
+    assert found == [0, 1000, 30, 1060, 330, 30]
+    workload, site_jobs = workload_of(jobs)
+    workload = with_machine(dataclasses.replace(workload, site_jobs=site_jobs), site.machine)
+    core = simulate(workload, Policy(backfill=Slurm(site)))
+    assert core.start_time.tolist() == found
 
 
 def test_a_refused_job_never_waits() -> None:

@@ -174,11 +174,11 @@ class Limits:
     ) -> str | None:
         """Say what keeps a pending job from being looked at; none of it hangs on free nodes.
 
-        ``now`` is not needed today: what has been used is as of the last `tick`.
+        The loops ask `array_is_full` themselves: backfill does so only once it has asked this
+        (``_attempt_backfill``). ``now`` is not needed today: what has been used is as of the last
+        `tick`.
         """
         del now
-        if self.array_is_full(job):
-            return reasons.ARRAY_THROTTLE
         name = _where(job)
         line = self._line(job)
         own = self._own_qos(job, line)

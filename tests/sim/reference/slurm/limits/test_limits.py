@@ -282,10 +282,10 @@ def test_licenses_and_throttles_of_arrays_are_given_back() -> None:
     run(limits, job)
     other = replace(job, index=1)
     assert limits.why_no_licenses(other) == "Licenses"
-    assert limits.why_not_considered(other, 0) == "JobArrayTaskLimit"
+    assert limits.array_is_full(other)
     limits.ended(job, 10)
     assert limits.why_no_licenses(other) is None
-    assert limits.why_not_considered(other, 10) is None
+    assert not limits.array_is_full(other)
     assert limits.why_refused(Job(2, licenses={"matlab": 3})) == "Invalid license specification"
 
 
