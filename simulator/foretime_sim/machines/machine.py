@@ -120,8 +120,8 @@ class SlurmPartition:
     default: bool = False
 
     def __post_init__(self) -> None:
-        where = f"slurm_partitions.{self.name}"
-        _check_name(self.name, "slurm_partitions")
+        where = f"partition {self.name}"
+        _check_name(self.name, "partitions")
         if not self.node_groups:
             raise InputError(f"{where}: node_groups is empty: name at least one group of nodes")
         if len(set(self.node_groups)) < len(self.node_groups):
@@ -169,7 +169,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         groups = _by_name([group.name for group in self.node_groups], "node_groups")
-        partitions = _by_name([part.name for part in self.slurm_partitions], "slurm_partitions")
+        partitions = _by_name([part.name for part in self.slurm_partitions], "partitions")
         object.__setattr__(self, "_group_of_name", groups)
         object.__setattr__(self, "_partition_of_name", partitions)
         used = set()
@@ -177,7 +177,7 @@ class Machine:
             for name in part.node_groups:
                 if name not in groups:
                     raise InputError(
-                        f"slurm_partitions.{part.name}: node_groups: there is no group"
+                        f"partition {part.name}: node_groups: there is no group"
                         f" {name!r}{nearest(name, groups)}"
                     )
                 used.add(name)
@@ -187,7 +187,7 @@ class Machine:
                     f"node_groups.{name}: no partition has it; add it to one, or leave it out"
                 )
         if sum(part.default for part in self.slurm_partitions) > 1:
-            raise InputError("slurm_partitions: more than one is marked as default")
+            raise InputError("partitions: more than one is marked as default")
 
     @classmethod
     def flat(cls, processors: int) -> Machine:

@@ -67,7 +67,7 @@ def test_the_documented_machine_is_what_the_page_says(repository: Path) -> None:
         (("nodes = 4", "nodez = 4"), "m.toml: [node_groups.cpu]: 'nodez' is unknown; did you mean"),
         (("nodes = 4\n", ""), "m.toml: [node_groups.cpu]: nodes is missing (how many nodes)"),
         (("cpus = 8", 'cpus = "8"'), "[node_groups.cpu]: cpus is '8': give a whole number"),
-        (('["cpu"]', '["cpus"]'), "slurm_partitions.short: node_groups: there is no group 'cpus'"),
+        (('["cpu"]', '["cpus"]'), "partition short: node_groups: there is no group 'cpus'"),
         (('["cpu"]', '"cpu"'), "[slurm_partitions.short]: node_groups is 'cpu': give a list"),
         (('"1:00:00"', "60"), "[slurm_partitions.short]: max_time is 60: give a time as text"),
         (("[node_groups.cpu]", "[node_group.cpu]"), "m.toml: 'node_group' is unknown; did you mea"),
