@@ -56,7 +56,7 @@ void BackfillCycle::run() {
   controller_.begin_loop(now_);
   const std::vector<QueueEntry>& queue = controller_.queue();
   for (const QueueEntry& entry : queue) {
-    if (controller_.known_kept_in(entry.job) >= 0) continue;  // which have no plan
+    if (passes_kept_ && controller_.known_kept_in(entry.job) >= 0) continue;  // it has no plan
     SlurmRecord& record = controller_.record(entry.job);
     if (record.waits) record.estimate = kNever;
   }
