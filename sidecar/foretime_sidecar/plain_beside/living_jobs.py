@@ -70,7 +70,7 @@ def begin(
         elif job.could_start is not None:
             queue.append(job.waiting_from(job.could_start))
         of_key[job.key] = job
-    queue.sort(key=lambda job: (job.request.submit_time, job.request.job_id))
+    queue.sort(key=lambda job: submission_order((job.request.job_id, job.request.submit_time)))
     taken = snapshot_of(
         Queue(1, tuple(queue)),
         moment.cluster,
@@ -99,6 +99,12 @@ def begin(
     if taken.live is None:
         raise TypeError("a snapshot on nodes has a machine")
     return LivingJobs(engine, jobs, joins_at, taken.live, moment.cluster)
+
+
+def submission_order(key: Key) -> tuple[int, int, str]:
+    """Sort jobs as they were submitted; those of one second by number."""
+    job_id, submit_time = key
+    return submit_time, len(job_id), job_id
 
 
 def _limits(jobs: RunningJobs | PendingJobs, runtimes: Int64Array) -> Int64Array:

@@ -20,7 +20,7 @@ from foretime_sim.policies.slurm import Slurm
 from foretime_sidecar.forecasts.slurm_moment import known_to
 from foretime_sidecar.plain_beside.beginnings import Beginning, RealMoment
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
-from foretime_sidecar.plain_beside.living_jobs import begin, leave
+from foretime_sidecar.plain_beside.living_jobs import begin, leave, submission_order
 from foretime_sidecar.queue.live_machine import LiveMachine
 from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 from foretime_sidecar.queue.queue_events import Key
@@ -263,7 +263,7 @@ class PlainRun:
             part = self._parts.get(key)
             if part is None:
                 self._parts[key] = part = _Part(told)
-                joining.append((told.could_start, key))
+                joining.append((told.could_start, submission_order(key), key))
             before, part.facts = part.facts, told
             if part.over_at is not None or before == told:
                 continue
@@ -271,11 +271,11 @@ class PlainRun:
                 if part.index is not None:
                     engine.cancel(part.index)
                     part.index = None
-                joining.append((told.could_start, key))
+                joining.append((told.could_start, submission_order(key), key))
             elif part.index is not None and before.runtime != told.runtime:
                 engine.update(part.index, actual_runtime=told.runtime)
                 self._allow(engine, part)
-        for could_start, key in sorted(joining):
+        for could_start, _, key in sorted(joining):
             if could_start < math.inf:
                 self._join(engine, jobs[key], self._parts[key])
 

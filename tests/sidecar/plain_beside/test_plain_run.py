@@ -27,7 +27,7 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.sites.slurm.limits import Association, Limits
 from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import SlurmSite
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 HOUR = 3600
@@ -81,6 +81,14 @@ JOBS = st.builds(
     st.sampled_from([False, False, False, True]),
     st.sampled_from(USERS),
 )
+
+
+TOGETHER = [
+    Job(0, 0, 1, 10, 1, 0, 1, withdrawn=False, user="ann"),
+    Job(723, 0, 8, 10, 1, 0, 1, withdrawn=False, user="ann"),
+    Job(703, 20, 1, 10, 1, 0, 1, withdrawn=False, user="ann"),
+]
+"""The last two can start from one second on."""
 
 
 def as_known(number: int, job: Job, now: int) -> KnownJob | None:
@@ -142,6 +150,7 @@ def by(starts: dict[Key, int | None], now: int) -> dict[Key, int | None]:
     st.lists(st.integers(1, 200), min_size=1, max_size=12),
     st.sampled_from([48, 4]),
 )
+@example(TOGETHER, SITES[0], [56, 115, 132, 142, 144, 151], 48)
 def test_it_stands_where_a_run_from_the_beginning_does(
     jobs: list[Job], site: SlurmSite, steps: list[int], kept_h: int
 ) -> None:
