@@ -281,22 +281,23 @@ def test_a_version_that_is_none_is_refused() -> None:
     ("site", "said"),
     [
         (SlurmSite(Machine.flat(4), parameters=SlurmParameters(bf_window=90)), "90 s are no whole"),
-        (
-            SlurmSite(
-                Machine.flat(4),
-                associations=(
-                    Association("root"),
-                    Association("root", user="ann"),
-                    Association("physics", parent="root"),
-                ),
-            ),
-            "put all accounts first",
-        ),
     ],
 )
 def test_what_no_file_can_say_is_refused(site: SlurmSite, said: str) -> None:
     with pytest.raises(InputError, match=said):
         format_site(site)
+
+
+def test_accounts_come_before_users_however_they_are_given() -> None:
+    associations = (
+        Association("root"),
+        Association("root", user="ann"),
+        Association("physics", parent="root"),
+        Association("physics", user="bob"),
+    )
+    site = SlurmSite(Machine.flat(4), associations=associations)
+    assert [each.user for each in site.associations] == [None, None, "ann", "bob"]
+    assert parse_site(format_site(site), source="made.toml") == site
 
 
 def test_a_file_is_named_that_is_not_there(tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ class SlurmSite:
     qos
         By name; empty: there are none.
     associations
-        Accounts and users; empty: nobody is accounted for.
+        Accounts and users; empty: nobody is accounted for. Accounts are put before users, as a
+        site's file has them.
     enforced
         Of AccountingStorageEnforce, in lower case: ``associations``, ``limits``, ``qos``, ``safe``.
     reservations
@@ -137,6 +138,10 @@ class SlurmSite:
     preempt_parameters: tuple[str, ...] = ()
     usage_at: int | None = None
     not_modelled: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        ordered = sorted(self.associations, key=lambda each: each.user is not None)
+        object.__setattr__(self, "associations", tuple(ordered))
 
     def __hash__(self) -> int:
         """Hash what most sites differ in; mappings can't be hashed."""

@@ -21,7 +21,7 @@ from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.scheduler_words import word_lines
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
-from foretime_sim.sites.slurm.site_checks import ROOT, check_site, where_of
+from foretime_sim.sites.slurm.site_checks import ROOT, check_site
 from foretime_sim.sites.slurm.site_tables import (
     ACCOUNT_KEYS,
     ASSOCIATION_LIMITS,
@@ -200,9 +200,6 @@ def _qos(qos: Qos) -> list[str]:
 def _associations(associations: Sequence[Association]) -> list[list[str]]:
     accounts = [each for each in associations if each.user is None]
     users = [each for each in associations if each.user is not None]
-    if list(associations) != accounts + users:
-        first = next(each for each in associations if each.user is not None)
-        raise InputError(f"{where_of(first)}: an account comes after it: put all accounts first")
     return [*tables_below(_ACCOUNTS, accounts, _account), *tables_below(_USERS, users, _user)]
 
 

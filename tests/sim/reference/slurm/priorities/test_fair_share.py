@@ -37,14 +37,14 @@ CLASSIC = (
     Association("root", raw_usage=1000.0),
     Association("A", parent="root", shares=40, raw_usage=450.0),
     Association("B", parent="A", shares=30, raw_usage=200.0),
-    Association("B", user="1", shares=1, raw_usage=200.0),
     Association("C", parent="A", shares=10, raw_usage=250.0),
-    Association("C", user="2", shares=1, raw_usage=250.0),
-    Association("C", user="3", shares=1, raw_usage=0.0),
     Association("D", parent="root", shares=60, raw_usage=250.0),
     Association("E", parent="D", shares=25, raw_usage=250.0),
-    Association("E", user="4", shares=1, raw_usage=250.0),
     Association("F", parent="D", shares=35),
+    Association("B", user="1", shares=1, raw_usage=200.0),
+    Association("C", user="2", shares=1, raw_usage=250.0),
+    Association("C", user="3", shares=1, raw_usage=0.0),
+    Association("E", user="4", shares=1, raw_usage=250.0),
     Association("F", user="5", shares=1),
 )
 
@@ -162,9 +162,9 @@ def test_an_account_with_the_shares_of_its_parent_lends_it_its_users() -> None:
 
 def test_usage_goes_up_the_tree() -> None:
     fair_share = fair_share_of(CLASSIC, "NO_FAIR_TREE")
-    fair_share.charge(5, 10.0)
+    fair_share.charge(8, 10.0)  # user 2
     raw = [float(member.usage_raw) for member in fair_share.members]
-    assert [raw[0], raw[1], raw[2], raw[4], raw[5], raw[7]] == [1010, 460, 200, 260, 260, 250]
+    assert [raw[0], raw[1], raw[2], raw[3], raw[8], raw[4]] == [1010, 460, 200, 260, 260, 250]
     fair_share.decay(0.5)
     assert float(fair_share.members[0].usage_raw) == 505
     fair_share.reset()
