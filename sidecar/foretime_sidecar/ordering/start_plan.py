@@ -41,7 +41,7 @@ from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, SortedOut, snap
 AGEING_S = 36_000
 """A candidate that has waited for so long goes by half of its expected runtime."""
 MOST_PROTECTED = 50
-"""So many jobs that have waited for long hold a reservation, the first of the queue."""
+"""So many protected jobs hold a reservation, the first of the queue."""
 _OVERRUN_S = 60
 
 

@@ -56,7 +56,8 @@ def test_who_has_no_association_is_unknown() -> None:
 def test_unknown_users_join_their_account_or_one_below_the_one_named() -> None:
     workload = with_names(workload_of((0, 0), (1, 0), (1, 1), (2, -1), (-1, -1)))
     site = with_users(SITE, workload, "guests")
-    added = {(one.account, one.user): one for one in site.associations[len(SITE.associations) :]}
+    new = [one for one in site.associations if one not in SITE.associations]
+    added = {(one.account, one.user): one for one in new}
     assert set(added) == {
         ("physics", "bob"), ("biology", None), ("biology", "bob"), ("guests", "carl"),
         ("guests", "unknown"),

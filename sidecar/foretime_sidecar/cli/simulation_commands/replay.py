@@ -182,9 +182,11 @@ def _said_of_run(
         if task.look_takes_s:
             said["looks take"] = mechanism.look_takes
         if task.protects_late:
-            beside = task.plain_beside
-            said["protected if late by"] = format_duration(beside.most_late_s)
-            said["behind by at most"] = format_duration(beside.most_behind_s)
+            bounds = {
+                "protected if late by": task.plain_beside.most_late_s,
+                "behind by at most": task.plain_beside.most_behind_s,
+            }
+            said |= {words: format_duration(bound) for words, bound in bounds.items() if bound}
         if task.starts_now:
             return said | {"estimator": task.queue_order.estimator, "learn": learning.learn.value}
     said["scheme"] = task.scheme
