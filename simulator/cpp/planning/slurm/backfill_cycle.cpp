@@ -56,7 +56,7 @@ void BackfillCycle::run() {
   controller_.begin_loop(now_);
   const std::vector<QueueEntry>& queue = controller_.queue();
   for (const QueueEntry& entry : queue) {
-    if (passes_kept_ && controller_.known_kept_in(entry.job) >= 0) continue;  // it has no plan
+    if (is_known_kept(entry)) continue;  // it has no plan
     SlurmRecord& record = controller_.record(entry.job);
     if (record.waits) record.estimate = kNever;
   }
@@ -71,7 +71,7 @@ void BackfillCycle::run() {
   std::size_t last = queue.size();
   for (std::size_t place = 0; place < queue.size(); ++place) {
     const QueueEntry entry = queue[place];
-    if (passes_kept_ && controller_.known_kept_in(entry.job) >= 0) continue;
+    if (is_known_kept(entry)) continue;
     // Nobody behind has room now, whatever is planned: plans only take nodes away.
     if (!all_plans_) last = last_candidate(last);
     if (place >= last && planned()) return;
@@ -85,7 +85,7 @@ void BackfillCycle::run() {
 std::size_t BackfillCycle::last_candidate(std::size_t before) {
   for (std::size_t place = before; place > 0; --place) {
     const QueueEntry& entry = controller_.queue()[place - 1];
-    if (passes_kept_ && controller_.known_kept_in(entry.job) >= 0) continue;
+    if (is_known_kept(entry)) continue;
     if (controller_.may_be_looked_at(entry) && may_start(entry)) return place;
   }
   return 0;

@@ -94,6 +94,10 @@ class BackfillCycle {
   Next look_at(const QueueEntry& entry);
   bool is_tested_now_only(const QueueEntry& entry, const Wish& wish);
   bool is_kept(JobIndex job, const Wish& wish);
+  // Whether it is known already that a limit keeps a job.
+  bool is_known_kept(const QueueEntry& entry) {
+    return passes_kept_ && controller_.known_kept_in(entry.job) >= 0;
+  }
   bool has_plans_enough(std::int32_t partition) const;
   bool looked_at_enough(const QueueEntry& entry, std::int32_t partition);
   void reserve_running(JobIndex job);
