@@ -64,9 +64,11 @@ class ScoringOptions(OptionGroup):
         return ScoreSettings(tau_s=self.tau)
 
     def span(self, workload: Workload) -> ScoredSpan:
-        """Give the jobs that are scored."""
+        """Give the jobs that are scored; refuse to have none, before any of them is run."""
         warm_up_s = parse_duration(self.warm_up, "--warm-up", zero=True)
-        return scored_span(workload, warm_up_s=warm_up_s)
+        span = scored_span(workload, warm_up_s=warm_up_s)
+        span.select(workload)
+        return span
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_export import CSV_COLUMNS, JSON_FORMAT
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.table.table import read_table
@@ -367,6 +368,13 @@ def test_wrong_options_are_refused(
         words = ["--warm-up", "0", *words]
     one_line(run, "replay", *words, says=says)
     assert not list(tmp_path.iterdir()), "nothing is left behind"
+
+
+def test_that_nothing_would_be_scored_is_said_before_the_replay(
+    run: Run, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Replay, "__call__", lambda *_: pytest.fail("it was replayed"))
+    one_line(run, "replay", str(log), "--warm-up", "1000-00", says="none of 300 jobs is left")
 
 
 GOOD_LINE = "1 0 10 100 4 -1 -1 4 200 -1 1 1 1 1 1 1 -1 -1"
