@@ -11,6 +11,7 @@ from typing import Any
 
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
 from foretime_sim.reference.slurm.limits.limits import Limits
+from foretime_sim.sites.slurm import reasons
 from foretime_sim.sites.slurm.limits import Association, Qos
 from foretime_sim.sites.slurm.limits import Limits as LimitsOfGroup
 from foretime_sim.sites.slurm.priority import SlurmPriority
@@ -175,7 +176,8 @@ class ModelledScene:
             for slurm_partition in job.slurm_partitions:
                 tried = replace(job, slurm_partition=slurm_partition)
                 reason = (
-                    self._limits.why_not_considered(tried, 0)
+                    (reasons.ARRAY_THROTTLE if self._limits.array_is_full(tried) else None)
+                    or self._limits.why_not_considered(tried, 0)
                     or self._limits.why_not_started(tried, job.tres, 0, job.nodes)
                     or self._limits.why_no_licenses(tried)
                 )
