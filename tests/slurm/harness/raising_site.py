@@ -189,14 +189,22 @@ class RaisingSite:
             file.unlink()
 
     def let_jobs_start(self, *, may: bool) -> None:
-        """Drain all nodes, which outlasts a start of slurmctld, or put them back."""
+        """Drain all nodes, which outlasts a start of slurmctld, or put them back.
+
+        Until both have answered, the head job fits nowhere, and does not stand before others: so
+        none starts before.
+        """
         state = "RESUME" if may else "DRAIN"
-        self.cluster.run(["scontrol", "update", "NodeName=n[1-2]", f"State={state}", "Reason=test"])
-        # Until both have answered, the head job fits nowhere, and does not stand before others.
+        self._update("PartitionName=main", "State=DOWN")
+        self._update("NodeName=n[1-2]", f"State={state}", "Reason=test")
         self.cluster.wait_for(
             lambda: "*" not in self.cluster.run(["sinfo", "-h", "-N", "-o", "%T"]).stdout,
             "the nodes to respond",
         )
+        self._update("PartitionName=main", "State=UP")
+
+    def _update(self, *words: str) -> None:
+        self.cluster.run(["scontrol", "update", *words])
 
     def factors(self) -> dict[str, int]:
         """Give the site factor of each job that Slurm weighs, as sprio prints it."""
