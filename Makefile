@@ -55,7 +55,7 @@ slurm-experiments: setup
 	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and experiment'
 
 # A file's tests stay together, as they may share a cluster; so do those on PBS.
-LIVE := --numprocesses 2 --dist loadfile
+LIVE := --numprocesses 3 --dist loadfile
 slurm-tests: setup
 	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE)
 
@@ -81,6 +81,7 @@ bench: setup
 
 # A second, plain install beside the editable one; -S keeps the editable one's import hook out.
 SANITIZED := build/sanitize
+SANITIZED_PYTHON := $(BIN)/python -S
 sanitize: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 	  $(filter-out --config-settings=%,$(PIP_FLAGS)) --target $(SANITIZED)/site \
@@ -91,7 +92,8 @@ sanitize: setup
 	  $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 FORETIME_SANITIZED=1 \
 	  PYTHONPATH="$(SANITIZED)/site:$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \
-	  $(BIN)/python -S -m pytest --capture=sys -p no:cacheprovider tests/sim/engine tests/sim/logs/test_swf.py
+	  $(SANITIZED_PYTHON) -m pytest --dist worksteal --tx '2*popen//python=$(SANITIZED_PYTHON)' \
+	  --capture=sys -p no:cacheprovider tests/sim/engine tests/sim/logs/test_swf.py
 
 clean:
 	rm -rf $(VENV) build simulator/foretime_sim/_core.pyi .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
