@@ -80,8 +80,10 @@ class PolicySwitcher:
     def queue(self, waiting: Sequence[ReferenceJob]) -> list[ReferenceJob]:
         """Ask the decider, if it is time to, and give the queue in the order that is current."""
         if self.settings.one_list:
-            arrived = [job for job in waiting if job not in self.list]
-            self.list = [*(job for job in self.list if job in waiting), *arrived]
+            listed = {job.index for job in self.list}
+            waits = {job.index for job in waiting}
+            arrived = [job for job in waiting if job.index not in listed]
+            self.list = [*(job for job in self.list if job.index in waits), *arrived]
         self.decide(waiting)
         return list(self.in_order(waiting, self.current))
 

@@ -165,6 +165,8 @@ class FairShare:
         times = -(-(now - self.decayed_at) // span) - 1
         for entity in self._all(self.root):
             for _ in range(times):
+                if entity.usage == LEAST_USAGE:
+                    break
                 entity.usage *= self.settings.fairshare_decay_factor
                 entity.usage = max(entity.usage, LEAST_USAGE)
         self.decayed_at = now - (now - self.decayed_at) % span

@@ -64,20 +64,19 @@ def test_generate_needs_no_log(run: Run) -> None:
 
 
 def test_the_json_has_every_metric(run: Run, log: Path) -> None:
-    code, out, err = run("replay", log, "--warm-up", "0", "--json", "--repeat", 3, "--seed", 9)
+    options = ("--head", 100, "--warm-up", "0", "--repeat", 3, "--seed", 9)
+    code, out, err = run("replay", log, *options, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["format"] == JSON_FORMAT
-    assert found["workload"]["simulated_jobs"] == found["workload"]["scored_jobs"] == JOBS
+    assert found["workload"]["simulated_jobs"] == found["workload"]["scored_jobs"] == 100
     assert set(found["metrics"]) == set(METRICS)
     assert (found["repeats"], found["seed"], found["interval_method"]) == (3, 9, "t")
     assert found["metrics"]["killed_early_jobs"]["adjusted"] == 0
     assert len(found["metrics"]["wait_mean_s"]["adjusted_runs"]) == 3
-    assert found["hook"]["submissions"] == JOBS
+    assert found["hook"]["submissions"] == 100
     assert found["options"]["queue order"] == "start-now"
-    again = json.loads(
-        run("replay", log, "--warm-up", "0", "--json", "--repeat", 3, "--seed", 9)[1]
-    )
+    again = json.loads(run("replay", log, *options, "--json")[1])
     for document in (found, again):
         for measured in ("wall_clock_s", "jobs_per_s", "peak_memory_bytes"):
             assert document.pop(measured) > 0
@@ -85,7 +84,7 @@ def test_the_json_has_every_metric(run: Run, log: Path) -> None:
 
 
 def test_workers_find_the_same(run: Run, log: Path) -> None:
-    common = ("replay", log, "--warm-up", "0", "--json", "--repeat", 2, "--workers")
+    common = ("replay", log, "--head", 100, "--warm-up", "0", "--json", "--repeat", 2, "--workers")
     one, two = (json.loads(run(*common, count)[1]) for count in (1, 2))
     assert one["metrics"] == two["metrics"]
 
