@@ -17,6 +17,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import WEEK_S
 
 from foretime_sim.engine.schedule import StartedBy, that_ran
+from foretime_sim.files.toml_keys import format_time
 from foretime_sim.scores.machine_use import MachineUse
 from foretime_sim.workloads.workload import Workload
 
@@ -225,11 +226,21 @@ class ScoredSpan:
                 )
             scored &= self.ran
         if not scored.any():
-            raise InputError(
-                f"{workload.name}: none of {len(workload)} jobs is left to score after the "
-                "warm-up: make it shorter (--warm-up 0), or replay a longer log"
-            )
+            raise InputError(self._why_none(workload))
         return scored
+
+    def _why_none(self, workload: Workload) -> str:
+        left_out = "after the warm-up"
+        if len(workload) and self.start_time is not None:
+            first, last = (int(workload.submit_time[job]) for job in (0, -1))
+            left_out += (
+                f" of {format_time(self.start_time - first)}, as the last is submitted"
+                f" {format_time(last - first)} after the first"
+            )
+        return (
+            f"{workload.name}: none of {len(workload)} jobs is left to score {left_out}:"
+            " make it shorter (--warm-up 0), or replay a longer log"
+        )
 
 
 def scored_span(

@@ -297,7 +297,10 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --guard soon", "--guard: 'soon' is not a duration"),
         ("LOG --guard -1", "--guard: '-1' is not a duration"),
         ("LOG --warm-up later", "--warm-up: 'later' is not a duration"),
-        ("LOG --warm-up 1000-00", "none of 300 jobs is left to score after the warm-up"),
+        (
+            "LOG --warm-up 1000-00",
+            "left to score after the warm-up of 1000-00:00:00, as the last is",
+        ),
         ("LOG --publish-interval 0", "--publish-interval: '0' is no time at all"),
         ("LOG --publish-interval x", "--publish-interval: 'x' is not a duration"),
         ("LOG --percentile 0", "--percentile 0: give a share above 0"),
