@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +18,8 @@ from foretime_sidecar.site_import.site_output import PBS
 _GONE = "stale"
 """Of a vnode that its MoM no longer tells of."""
 _AWAY = ("down", "offline", "unknown", "initializing", "provisioning", "maintenance", "sleep")
-_COUNTED = ("ncpus", "mem", "vmem", "ngpus")
+_WHOLE = ("ncpus", "ngpus")
+_COUNTED = ("mem", "vmem")
 _UNCOUNTED = (*OWN_NAME, "arch", "hpcbp_enable")
 DEFAULT_PARTITION = "pbs-default"
 """Of hosts and queues of the default scheduler, if they name any."""
@@ -38,9 +41,10 @@ def hosts_of(
     SchedulerError
         If it is not PBS's JSON.
     InputError
-        If a vnode is none, or a priority or an amount is no number.
+        If a vnode is none or is there twice, or a priority or an amount is no number.
     """
     reply = read_json(text, PBS["hosts"], "nodes")
+    _check_once(text)
     nodes = reply["nodes"]
     for name, node in nodes.items():
         _check_object(name, node)
@@ -61,7 +65,9 @@ def _host(name: str, node: Mapping[str, Any]) -> PbsHost:
     labels: dict[str, str] = {}
     for resource, value in _resources(node).items():
         word = str(value)
-        if resource in _COUNTED or (resource not in _UNCOUNTED and is_amount(word)):
+        if resource in _WHOLE:
+            resources[resource] = parse_whole_number(word, f"{name}: {resource}", least=0)
+        elif resource in _COUNTED or (resource not in _UNCOUNTED and is_amount(word)):
             resources[resource] = parse_amount(word, f"{name}: {resource}")
         else:
             labels[resource] = word
@@ -78,6 +84,20 @@ def _resources(node: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_object(what: str, told: object) -> None:
     if not isinstance(told, dict):
         raise InputError(f"{what} is {str(told)[:80]!r}: that is nothing of a vnode's")
+
+
+def _check_once(text: str) -> None:
+    """Refuse JSON that has a vnode, or something of it, twice: the last would count alone."""
+
+    def checked(pairs: list[tuple[str, Any]]) -> None:
+        seen = set[str]()
+        for name, _ in pairs:
+            if name in seen:
+                raise InputError(f"{name} is there twice")
+            seen.add(name)
+
+    with contextlib.suppress(ValueError):  # JSON of old releases, which was read line by line
+        json.loads(text, strict=False, object_pairs_hook=checked)
 
 
 def _states(node: Mapping[str, Any]) -> str:

@@ -387,7 +387,15 @@ FAULTS = {
     ),
     "CPUs in words": (
         written("nodes.json", pbsnodes(n1={"resources_available": {"ncpus": "eight"}})),
-        r"nodes\.json: n1: ncpus: 'eight' is no amount",
+        r"nodes\.json: n1: ncpus: 'eight' is no whole number from 0 on",
+    ),
+    "parts of a CPU": (
+        written("nodes.json", pbsnodes(n1={"resources_available": {"ncpus": 8.5}})),
+        r"nodes\.json: n1: ncpus: '8\.5' is no whole number from 0 on",
+    ),
+    "a vnode twice": (
+        written("nodes.json", '{"nodes": {"n1": {}, "n2": {}, "n1": {}}}\n'),
+        r"nodes\.json: n1 is there twice; save it again: pbsnodes",
     ),
     "no vnode": (
         written("nodes.json", '{"nodes": {"n1": "yes"}}\n'),

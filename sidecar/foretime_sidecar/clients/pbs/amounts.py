@@ -22,8 +22,8 @@ def parse_amount(word: str, where: str) -> int:
         raise InputError(f"{where}: {error}") from None
 
 
-def parse_whole_number(word: str, where: str) -> int:
-    """Read a number that may be negative, such as a priority.
+def parse_whole_number(word: str, where: str, least: int = -pbs_amounts.MOST) -> int:
+    """Read a number that may be negative, such as a priority, unless it has a least.
 
     Raises
     ------
@@ -34,8 +34,9 @@ def parse_whole_number(word: str, where: str) -> int:
         number = int(word)
     except ValueError:
         number = pbs_amounts.MOST + 1
-    if abs(number) > pbs_amounts.MOST:
-        raise InputError(f"{where}: {word!r} is no whole number")
+    if not least <= number <= pbs_amounts.MOST:
+        above = f" from {least} on" if least >= 0 else ""
+        raise InputError(f"{where}: {word!r} is no whole number{above}")
     return number
 
 
