@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings_file import origins, read_settings, to_markdown, to_toml
 
@@ -71,14 +72,27 @@ def policy(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File of settings.")],
 ) -> None:
-    """Check a file of settings; the first mistake is named with its line.
+    """Check a file of settings, and the site file that it names; the first mistake is told.
 
     Example: [bold]foretime config check /etc/foretime/foretime.toml[/bold]
     """
-    settings = read_settings(file)
+    settings, where = read_settings(file), origins(file)
     try:
         parse_listen(settings.api.listen)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
-    unset = "" if origins(file) else "; it sets nothing: every setting is at its default"
+    if settings.forecast.site_file:
+        from foretime_sidecar.site_import.site_sources import SiteFile  # slow to load
+
+        try:
+            SiteFile(settings.forecast.site_file, settings.scheduler.kind).read()
+        except InputError as error:
+            at = where["forecast", "site_file"]
+            raise InputError(f"{at}: forecast.site_file: {error}") from error
+    unset = "" if where else "; it sets nothing: every setting is at its default"
     typer.echo(f"{file}: good{unset}")
+    if settings.scheduler.kind == "pbs":
+        for key, default in BesideSettings().model_dump().items():
+            if getattr(settings.beside, key) != default:
+                at = where["beside", key]
+                typer.echo(f"{at}: beside.{key} changes nothing: under PBS nothing is run beside")

@@ -12,6 +12,9 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.cli.site_commands.config import config_app
 from foretime_sidecar.cli.site_commands.serve import serve
 from foretime_sidecar.settings.settings_file import parse_settings, to_markdown, to_toml
+from foretime_sim.machines.machine import Machine
+from foretime_sim.sites.site_file import format_site
+from foretime_sim.sites.slurm.site import SlurmSite
 from typer.testing import CliRunner, Result
 
 app = typer.Typer()
@@ -74,6 +77,7 @@ def test_the_daemon_ends_well_though_a_thread_runs_on_in_native_code() -> None:
         ('[forecast]\norder = "expansion-factor"\n', "foretime.toml:2: forecast.order"),
         ("[forecast]\nodrer = 1\n", "did you mean 'forecast.order'?"),
         ('[api]\nlisten = "0.0.0.0:1"\n', "not a loopback address"),
+        ('[forecast]\nsite_file = "/no/site"\n', "foretime.toml:2: forecast.site_file: /no/site: "),
     ],
 )
 def test_config_check_names_what_is_wrong(tmp_path: Path, text: str, what: str) -> None:
@@ -91,6 +95,26 @@ def test_config_check_says_of_a_good_file_that_it_is(tmp_path: Path) -> None:
     path.write_text("[table]\n")
     said = run("config", "check", str(path)).output
     assert said == f"{path}: good; it sets nothing: every setting is at its default\n"
+
+
+OF_PBS = '[scheduler]\nkind = "pbs"\n[hook]\nmechanism = "pbs-soft-walltime"\n'
+
+
+def test_config_check_reads_the_site_file(tmp_path: Path) -> None:
+    path, site = tmp_path / "foretime.toml", tmp_path / "site.toml"
+    path.write_text(f'[forecast]\nsite_file = "{site}"\n')
+    site.write_text(format_site(SlurmSite(Machine.flat(8))))
+    assert run("config", "check", str(path)).output == f"{path}: good\n"
+    path.write_text(path.read_text() + OF_PBS)
+    assert "foretime.toml:2: forecast.site_file" in str(run("config", "check", str(path)).exception)
+
+
+def test_config_check_names_what_changes_nothing_under_pbs(tmp_path: Path) -> None:
+    path = tmp_path / "foretime.toml"
+    path.write_text(f"{OF_PBS}[beside]\nmost_late_s = 60\nenabled = true\n")
+    said = run("config", "check", str(path)).output.splitlines()
+    assert said[0] == f"{path}: good"
+    assert [line.split(" changes")[0] for line in said[1:]] == [f"{path}:6: beside.most_late_s"]
 
 
 @pytest.mark.parametrize("command", [["serve"], ["config", "show"], ["config", "check"]])
