@@ -121,7 +121,8 @@ def plan_starts(
         A waiting job's priority without what we have added to it.
     lateness
         How late the head job of a slurm_partition is, by the partition's name, from 0 to 1. What
-        candidates there must fit with grades from the expected runtime to the requested one.
+        candidates for the same nodes must fit with grades from the expected runtime to the
+        requested one.
     is_protected
         Whether a waiting job holds a reservation though it is not the first that has to wait.
     moments
@@ -155,7 +156,7 @@ def plan_starts_in(
     line = _Line.of(waiting, own_priority, taken.live.machine.slurm_partitions)
     times = [expected(job) for job in line.records]
     requested = taken.snapshot.pending.requested_time
-    late = {name: min(max(lateness(name), 0.0), 1.0) for name in line.partitions.tier}
+    late = line.partitions.late_by(lateness)
     key, order, fits = _planned_with(line, times, requested, late, now)
     priority = line.priority
     in_order = line.in_order()
@@ -257,6 +258,7 @@ class _Partitions:
 
     def __init__(self, partitions: Sequence[SlurmPartition]) -> None:
         self.tier = {part.name: part.priority_tier for part in partitions}
+        self._groups = {part.name: frozenset(part.node_groups) for part in partitions}
         self._default = next((part.name for part in partitions if part.default), None)
 
         self._of: dict[str | None, tuple[str, ...]] = {}
@@ -268,6 +270,21 @@ class _Partitions:
             found = tuple(named) or (self._default or next(iter(self.tier)),)
             self._of[job.request.queue] = found
         return found
+
+    def late_by(self, lateness: Callable[[str], float]) -> dict[str, float]:
+        """Give how late the latest head job is that a job of a slurm_partition may delay, 0 to 1.
+
+        That is one of the same nodes, unless the site lets the job's slurm_partition go first.
+        """
+        heads = {name: min(max(lateness(name), 0.0), 1.0) for name in self.tier}
+        return {
+            name: max(
+                late
+                for other, late in heads.items()
+                if self._groups[name] & self._groups[other] and self.tier[other] >= self.tier[name]
+            )
+            for name in self.tier
+        }
 
     def tier_of(self, job: QueuedJob) -> int:
         """Give PriorityTier of a job: the highest of its slurm_partitions."""

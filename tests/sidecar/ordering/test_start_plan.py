@@ -63,7 +63,7 @@ def _plan(
     cluster: Cluster,
     *jobs: QueuedJob,
     expected: dict[str, float] | None = None,
-    late: float = 0.0,
+    late: float | dict[str, float] = 0.0,
     raised: dict[str, int] | None = None,
     protected: Collection[str] = (),
 ) -> StartPlan:
@@ -81,7 +81,7 @@ def _plan(
     asked = (
         expected_of,
         own_priority,
-        lambda _: late,
+        lambda name: late.get(name, 0.0) if isinstance(late, dict) else late,
         lambda job: job.request.job_id in protected,
     )
     kept = StartMoments()
@@ -291,6 +291,28 @@ def test_each_partition_has_its_head_job() -> None:
         "left": "3",
         "right": "4",
     }
+
+
+def test_a_late_head_job_counts_for_all_who_may_take_its_nodes() -> None:
+    """All head jobs start in two hours or later; four hours are asked for, and one is expected."""
+    parts = {"main": (0, 4, 1), "part": (2, 4, 1), "other": (4, 6, 1)}
+    queue = (
+        _runs("1", 0, 3, 2),
+        _waits("2", 4, 1, priority=9),
+        _waits("3", 2, 1, priority=8, queue="part"),
+        _waits("4", 1, 4, priority=7),
+    )
+    for late, names in (("main", []), ("part", []), ("other", ["4"])):
+        plan = _plan(_cluster(6, **parts), *queue, expected={"4": 1}, late={late: 1.0})
+        assert _names(plan) == names, late
+    urgent = (
+        *queue[:3],
+        _waits("5", 4, 1, queue="urgent"),
+        _waits("6", 1, 4, queue="urgent"),
+    )
+    for late, names in (("main", ["6"]), ("urgent", [])):
+        cluster = _cluster(6, **parts, urgent=(0, 4, 5))
+        assert _names(_plan(cluster, *urgent, expected={"6": 1}, late={late: 1.0})) == names
 
 
 def test_behind_a_head_job_of_a_higher_tier_nothing_is_started() -> None:
