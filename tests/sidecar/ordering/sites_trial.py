@@ -1,12 +1,13 @@
 """Sites of several kinds with jobs that start at once, through the daemon itself.
 
-``python -m tests.sidecar.ordering.sites_trial JOBS DAYS`` writes docs/start_now_sites.md.
+``python -m tests.sidecar.ordering.sites_trial JOBS DAYS WORKLOADS`` writes docs/start_now_sites.md.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest import mock
@@ -171,41 +172,95 @@ def usage_by_week(workload: Workload, start: Int64Array) -> Float64Array:
 
 _HEAD = """# Jobs that start at once on sites of several kinds
 
-    python -m tests.sidecar.ordering.sites_trial {jobs} {days}
+    python -m tests.sidecar.ordering.sites_trial {jobs} {days} {workloads}
 
-The daemon's own code in `foretime replay`, on {jobs} generated jobs in {days} days on 32
-processors, under Slurm 26.05's rules. Five accounts have 1 to 5 shares, each has four users. Three
-partitions are `main` over all nodes, `fat` over 12 of them, and `urgent` over all with PriorityTier
-5. Limits are six running jobs a user. All is without Foretime and with `start-now`.
+The daemon's own code in `foretime replay`, with its defaults, on {workloads} workloads a site of
+{jobs} generated jobs in {days} days on 32 processors, under Slurm 26.05's rules. Five accounts have
+1 to 5 shares, each has four users. Three partitions are `main` over all nodes, `fat` over 12 of
+them, and `urgent` over all with PriorityTier 5; one job in twenty asks for 12 nodes, in `fat` too.
+Limits are six running jobs a user. All is with `start-now` over without Foretime: the mean of the
+workloads, and its standard deviation.
 
 *Usage* is the share of processor time that an account used in a week, in points of percent: the
-largest and the mean difference between with and without, over accounts and weeks. *Head jobs* were
-first of their partition and had to wait. *Late* are those that started over an hour later than
-first planned on requested times, without and with.
+largest and the mean difference between with and without, over accounts, weeks and workloads.
+*Heads* were first of their partition and had to wait. *Late* are those that started over an hour
+later than first planned on requested times, without and with.
 
-| site | wait | p99 | usage: largest | mean | head jobs | late: without | with | raised | missed |
+| site | mean wait | p99 | longest | usage: largest | mean | heads | late: without | with | missed |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
 
-def row_of(name: str, workload: Workload, site: SlurmSite) -> str:
-    """Give the row of one site."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What came of one workload on one site.
+
+    Attributes
+    ----------
+    ratios
+        Mean wait, p99 and longest wait, with Foretime over without.
+    moved
+        By how many points each account's share of each week differs.
+    heads, late_without, late
+        Head jobs, and how many were late, without and with Foretime.
+    raised, missed
+        How often jobs were raised, and had not started by the next look.
+    """
+
+    ratios: tuple[float, float, float]
+    moved: Float64Array
+    heads: int
+    late_without: int
+    late: int
+    raised: int
+    missed: int
+
+
+def figures_of(name: str, jobs: int, days: int, seed: int) -> Figures:
+    """Replay one workload on one site."""
+    site = SITES[name]
+    workload = made_jobs(jobs, days, seed, site.machine)
     run, heads = replayed(workload, site)
     statistics = run.statistics
     assert isinstance(statistics, AdjustedStatistics)
     assert statistics.ordering is not None
-    waits = [each.start_time - workload.submit_time for each in (run.adjusted, run.baseline)]
-    p99 = [float(np.quantile(wait, 0.99)) for wait in waits]
-    ratios = [waits[0].mean() / waits[1].mean(), p99[0] / p99[1]]
-    moved = usage_moved(workload, run)
-    late = [
-        sum(later(workload, each.start_time, heads) > HOUR_S)
+    wait, without = (
+        np.array([each.mean(), np.quantile(each, 0.99), each.max()])
+        for each in (
+            judged.start_time - workload.submit_time for judged in (run.adjusted, run.baseline)
+        )
+    )
+    late_without, late = (
+        int((later(workload, each.start_time, heads) > HOUR_S).sum())
         for each in (run.baseline, run.adjusted)
+    )
+    mean, p99, longest = (wait / without).tolist()
+    return Figures(
+        (mean, p99, longest),
+        usage_moved(workload, run),
+        len(heads.planned),
+        late_without,
+        late,
+        statistics.ordering.raised,
+        statistics.ordering.missed,
+    )
+
+
+def row_of(name: str, found: Sequence[Figures]) -> str:
+    """Give the row of one site."""
+    ratios = np.array([each.ratios for each in found])
+    moved = np.concatenate([each.moved.ravel() for each in found])
+    cells = [
+        *(f"{each.mean():.2f} ± {each.std(ddof=1):.2f}" for each in ratios.T),
+        f"{moved.max():.1f}",
+        f"{moved.mean():.1f}",
+        *(
+            f"{sum(getattr(each, count) for each in found):,}"
+            for count in ("heads", "late_without", "late")
+        ),
+        f"{sum(each.missed for each in found) / sum(each.raised for each in found):.1%}",
     ]
-    ordering = statistics.ordering
-    figures = f"{ratios[0]:.2f} | {ratios[1]:.2f} | {moved.max():.1f} | {moved.mean():.1f}"
-    counts = f"{len(heads.planned)} | {late[0]} | {late[1]} | {ordering.raised} | {ordering.missed}"
-    return f"| {name} | {figures} | {counts} |"
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def usage_moved(workload: Workload, run: PairedRun) -> Float64Array:
@@ -223,12 +278,20 @@ def later(workload: Workload, start: Int64Array, heads: HeadJobs) -> Int64Array:
 
 def main(words: Sequence[str]) -> None:
     """Write the page."""
-    jobs, days = map(int, words)
-    rows = []
-    for name, site in SITES.items():
-        rows.append(row_of(name, made_jobs(jobs, days, 1, site.machine), site))
-        print(rows[-1], flush=True)
-    PAGE.write_text(_HEAD.format(jobs=jobs, days=days) + "\n".join([*rows, ""]), encoding="utf-8")
+    jobs, days, workloads = map(int, words)
+    if days < 14 or workloads < 2:
+        raise SystemExit("give at least 14 DAYS, as usage is compared by weeks, and 2 WORKLOADS")
+    with ProcessPoolExecutor() as workers:
+        runs = {
+            name: [workers.submit(figures_of, name, jobs, days, 1 + n) for n in range(workloads)]
+            for name in SITES
+        }
+        rows = []
+        for name, of_site in runs.items():
+            rows.append(row_of(name, [run.result() for run in of_site]))
+            print(rows[-1], flush=True)
+    head = _HEAD.format(jobs=jobs, days=days, workloads=workloads)
+    PAGE.write_text(head + "\n".join([*rows, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":
