@@ -55,14 +55,14 @@ slurm-experiments: setup
 	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and experiment'
 
 # A file's tests stay together, as they may share a cluster; so do those on PBS.
-LIVE := --numprocesses 3 --dist loadfile
+LIVE := --dist loadfile --numprocesses
 slurm-tests: setup
-	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE)
+	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE) 3
 
 # Where OpenPBS can't be built for want of its source, or root, the script and each test say so.
 test-pbs: setup
 	tests/pbs/make_openpbs.sh || [ $$? -eq 3 ]
-	$(BIN)/python -m pytest tests/pbs -m real_pbs $(LIVE)
+	$(BIN)/python -m pytest tests/pbs -m real_pbs $(LIVE) 2
 
 lint: setup
 	$(BIN)/ruff format --check .
