@@ -230,16 +230,17 @@ class ScoredSpan:
         return scored
 
     def _why_none(self, workload: Workload) -> str:
-        left_out = "after the warm-up"
-        if len(workload) and self.start_time is not None:
-            first, last = (int(workload.submit_time[job]) for job in (0, -1))
-            left_out += (
-                f" of {format_time(self.start_time - first)}, as the last is submitted"
-                f" {format_time(last - first)} after the first"
-            )
+        told = f"{workload.name}: none of {len(workload)} jobs is left to score"
+        if not len(workload):
+            return told
+        first, last = (int(workload.submit_time[job]) for job in (0, -1))
+        if self.start_time is not None:
+            told += f" after the warm-up of {format_time(self.start_time - first)}"
+        if self.end_time is not None:
+            told += f" before the cool-down of {format_time(last + 1 - self.end_time)}"
         return (
-            f"{workload.name}: none of {len(workload)} jobs is left to score {left_out}:"
-            " make it shorter (--warm-up 0), or replay a longer log"
+            f"{told}, as all are submitted within {format_time(last - first)}: leave out less"
+            " (--warm-up 0), or replay a longer log"
         )
 
 

@@ -299,7 +299,7 @@ def one_line(run: Run, *arguments: object, says: str) -> None:
         ("LOG --warm-up later", "--warm-up: 'later' is not a duration"),
         (
             "LOG --warm-up 1000-00",
-            "left to score after the warm-up of 1000-00:00:00, as the last is",
+            "left to score after the warm-up of 1000-00:00:00, as all are",
         ),
         ("LOG --publish-interval 0", "--publish-interval: '0' is no time at all"),
         ("LOG --publish-interval x", "--publish-interval: 'x' is not a duration"),
