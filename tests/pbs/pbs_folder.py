@@ -78,8 +78,9 @@ def copy(source: Path, target: Path) -> None:
 
 def _fill(folder: Path) -> None:
     folder.chmod(0o755)
-    # Of the machine's own, which nothing here ever writes.
-    shutil.copytree("/etc", folder / "etc", symlinks=True)
+    # Of the machine's own, which nothing here ever writes, but for its own Foretime.
+    own = shutil.ignore_patterns("foretime")
+    shutil.copytree("/etc", folder / "etc", symlinks=True, ignore=own)
     for name in ("run", "spool", "var-tmp", "home"):
         (folder / name).mkdir()
     (folder / "var-tmp").chmod(0o1777)
