@@ -73,12 +73,15 @@ def ask(listen: str, path: str, question: Mapping[str, Any], method: str = "GET"
     DaemonError
         If it does not answer, or can't.
     """
+    given = {name: value for name, value in question.items() if value is not None}
+    try:
+        target = f"{path}?{urlencode(given)}" if given else path
+    except UnicodeEncodeError as error:
+        raise RefusedError(f"{error.object!r}: is not UTF-8 text; write it in UTF-8", 400) from None
     headers = {}
     if method != "GET":
         headers[TOKEN_HEADER] = ask(listen, TOKEN_PATH, {})["token"]
     where = parse_listen(listen)
-    given = {name: value for name, value in question.items() if value is not None}
-    target = f"{path}?{urlencode(given)}" if given else path
     try:
         status, said = _patiently(lambda: _request(where, target, method, headers))
         body = json.loads(said)

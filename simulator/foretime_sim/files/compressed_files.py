@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import lzma
 import stat
@@ -20,12 +21,22 @@ XZ_MAGIC = b"\xfd7zXZ\x00"
 LONGEST_LINE = 8 * 2**20
 """Bytes of the longest line that is read; anything longer is no text, and may never end."""
 _BLOCK = 2**20
+_ELSE_LATIN_1 = "foretime-else-latin-1"
+
+
+def _as_latin_1(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error(_ELSE_LATIN_1, _as_latin_1)
 
 
 def read_text(path: Path, *, what: str = "log file") -> str:
     """Read a text file or pipe; what compressed it is told by its content, not its name.
 
-    Bytes that are not UTF-8 are kept as surrogates, so that writing gives them back.
+    Bytes that are not UTF-8 are taken as Latin-1, so that names that differ stay apart.
 
     Parameters
     ----------
@@ -66,7 +77,7 @@ def read_text(path: Path, *, what: str = "log file") -> str:
         raise InputError(f"{path}: can't be read: {error.strerror}") from None
     if not data or data.isspace():
         raise InputError(f"{path}: the file is empty; name another {what}")
-    text = data.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
+    text = data.decode("utf-8", errors=_ELSE_LATIN_1).removeprefix("\ufeff")
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
@@ -135,7 +146,7 @@ def write_text(path: Path, text: str) -> None:
     ...     path.read_bytes()[:2].hex()
     '1f8b'
     """
-    data = text.encode("utf-8", errors="surrogateescape")
+    data = text.encode("utf-8", errors="surrogateescape")  # names of files may have some
     match path.suffix:
         case ".gz":
             data = gzip.compress(data, mtime=0)

@@ -414,6 +414,27 @@ def test_wrong_logs_are_refused_in_one_line(
     one_line(run, "replay", path, "--warm-up", "0", says=says)
 
 
+def test_a_log_with_names_in_latin_1_is_replayed(run: Run, tmp_path: Path) -> None:
+    """Past the hook in Lua and through the daemon's database, which take no bytes for names."""
+    log = tmp_path / "20260101"
+    who = "user={0} group=g project=pröj jobname=j queue=wärk"
+    what = "Resource_List.ncpus=2 Resource_List.walltime=01:00:00"
+    lines = [
+        f"01/01/2026 {2 + number % 20:02}:00:00;E;{number}.pbs;{who.format(user)} ctime={at}"
+        f" qtime={at} etime={at} start={at + 60} exec_host=n/0*2 {what} end={at + 600}"
+        f" Exit_status=0 resources_used.walltime=00:09:00\n"
+        for number, user in enumerate(["müller", "möller"] * 20)
+        for at in [1_767_225_600 + 600 * number]
+    ]
+    log.write_bytes("".join(lines).encode("latin-1"))
+    words = ("--processors", "2", "--warm-up", "0", "--state-dir", tmp_path / "state")
+    code, _, err = run("replay", log, *words)
+    assert (code, err) == (0, "")
+    store = Store(tmp_path / "state/repeat-0/foretime.sqlite")
+    assert {job.request.user for job in store.finished_jobs()} == {"müller", "möller"}
+    store.close()
+
+
 def test_wrong_words_are_refused_in_one_line(run: Run) -> None:
     one_line(run, "repaly", says="No such command 'repaly'")
     one_line(run, "--bogus", says="No such option: --bogus")

@@ -275,6 +275,7 @@ def test_how_often_bounds_held_is_said_once_it_is_known() -> None:
         (["/none/job.sh"], "/none/job.sh: can't read it as a batch script: No such file"),
         (["/"], "/: can't read it as a batch script: Is a directory"),
         (["-N", "3-2", "-t", "60"], "command line: --nodes = '3-2': the most nodes"),
+        (["-n", "1", "-t", "60", "-A", "m\udcfcller"], "is not UTF-8 text; write it in UTF-8"),
     ],
 )
 def test_wrong_questions_are_refused(arguments: list[str], what: str) -> None:
