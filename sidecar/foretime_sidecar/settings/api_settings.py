@@ -8,7 +8,7 @@ from foretime_estimators.jobs.errors import InputError
 from pydantic import Field, field_validator
 
 from foretime_sidecar.settings.daemon_address import DEFAULT_LISTEN
-from foretime_sidecar.settings.settings_section import Names, Section, refused_as_value
+from foretime_sidecar.settings.settings_section import FilePath, Names, Section, refused_as_value
 
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}(:[0-9]{1,5})?", re.ASCII)
 
@@ -17,6 +17,16 @@ def _check_hosts(hosts: Names) -> None:
     for host in hosts:
         if not _HOST.fullmatch(host):
             raise InputError(f"{host!r} is no host; write it as cluster.example.org, without https")
+
+
+def _check_mode(mode: str) -> None:
+    if not re.fullmatch(r"0?[0-7]{3}", mode):
+        raise InputError("give three octal digits, such as 0660")
+
+
+def _check_header(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", name):
+        raise InputError("give a header's name of letters, digits and hyphens, up to 64 of them")
 
 
 class ApiSettings(Section):
@@ -32,7 +42,6 @@ class ApiSettings(Section):
     )
     socket_mode: str = Field(
         default="0666",
-        pattern=r"^0?[0-7]{3}$",
         description="Permissions of the unix socket, octal.",
     )
     hosts: Names = Field(
@@ -64,7 +73,7 @@ class ApiSettings(Section):
             "may."
         ),
     )
-    jwt_key_file: str = Field(
+    jwt_key_file: FilePath = Field(
         default="",
         description=(
             "Callers are known by Slurm's tokens (scontrol token) that are signed with this key: "
@@ -72,7 +81,7 @@ class ApiSettings(Section):
             "anybody, in Slurm, too."
         ),
     )
-    jwks_file: str = Field(
+    jwks_file: FilePath = Field(
         default="",
         description=(
             "Callers are known by tokens that are signed with a key of this JSON Web Key Set: jwks "
@@ -90,10 +99,9 @@ class ApiSettings(Section):
         default=False,
         description="Callers are known by MUNGE credentials, which unmunge on the PATH decodes.",
     )
-    munge_socket: str = Field(default="", description="munged's socket; empty: its usual one.")
+    munge_socket: FilePath = Field(default="", description="munged's socket; empty: its usual one.")
     proxy_header: str = Field(
         default="X-Remote-User",
-        pattern=r"^[A-Za-z0-9-]{1,64}$",
         description="Header in which a web server of the site's says who asks.",
     )
     proxy_users: Names = Field(
@@ -104,7 +112,7 @@ class ApiSettings(Section):
             "address, too."
         ),
     )
-    proxy_secret_file: str = Field(
+    proxy_secret_file: FilePath = Field(
         default="",
         description=(
             "File with the secret that the web server sends in X-Foretime-Proxy-Secret, over a "
@@ -116,3 +124,13 @@ class ApiSettings(Section):
     @classmethod
     def _are_hosts(cls, hosts: Names) -> Names:
         return refused_as_value(hosts, _check_hosts)
+
+    @field_validator("socket_mode")
+    @classmethod
+    def _is_mode(cls, mode: str) -> str:
+        return refused_as_value(mode, _check_mode)
+
+    @field_validator("proxy_header")
+    @classmethod
+    def _is_header(cls, name: str) -> str:
+        return refused_as_value(name, _check_header)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -12,18 +13,23 @@ from foretime_estimators.accuracy.accuracy import AccuracySettings, Scheme
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.policies.order import OrderName
-from pydantic import Field, create_model
+from pydantic import Field, create_model, field_validator
 
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
 from foretime_sidecar.settings.learned_settings import LearnedSettings
 from foretime_sidecar.settings.queue_order_settings import AUTO, QueueOrderSettings
-from foretime_sidecar.settings.settings_section import Names, Section
+from foretime_sidecar.settings.settings_section import FilePath, Names, Section, refused_as_value
 from foretime_sidecar.table.name_kinds import ENFORCE_KINDS, KINDS, Scheduler
 from foretime_sidecar.table.name_kinds import Names as NamesByKind
 
 _PRODUCTION = AccuracySettings.production()
+
+
+def _check_cluster(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_.-]*", name):
+        raise InputError("give the name of one cluster, as sacctmgr show cluster has it")
 
 
 class SchedulerSettings(Section):
@@ -55,7 +61,7 @@ class SchedulerSettings(Section):
             "Where slurmrestd answers: unix:PATH, or http://HOST:PORT, which needs a token."
         ),
     )
-    slurmrestd_token_file: str = Field(
+    slurmrestd_token_file: FilePath = Field(
         default="",
         description=(
             "File with the JSON Web Token for slurmrestd, read anew for each question; empty: "
@@ -65,25 +71,25 @@ class SchedulerSettings(Section):
     slurmrestd_user: str = Field(
         default="foretime", min_length=1, description="The Slurm user that the token is for."
     )
-    commands_dir: str = Field(
+    commands_dir: FilePath = Field(
         default="",
         description=(
             "Folder of squeue, sacct, scontrol and sinfo, or of qstat, pbsnodes, pbs_rstat and "
             "qalter; empty: on the PATH."
         ),
     )
-    pbs_accounting_dir: str = Field(
+    pbs_accounting_dir: FilePath = Field(
         default="/var/spool/pbs/server_priv/accounting",
         description=(
             "PBS's accounting logs, which Foretime's user must be able to read; empty: ask "
             "qstat -x, for as long as the server remembers (job_history_enable)."
         ),
     )
-    pbs_server_logs_dir: str = Field(
+    pbs_server_logs_dir: FilePath = Field(
         default="/var/spool/pbs/server_logs",
         description="PBS's server logs, where the hook's decisions stand; empty: do without them.",
     )
-    pbs_dedicated_time_file: str = Field(
+    pbs_dedicated_time_file: FilePath = Field(
         default="/var/spool/pbs/sched_priv/dedicated_time",
         description=(
             "The dedicated times of PBS's scheduler, which Foretime's user must be able to read; "
@@ -139,6 +145,11 @@ class SchedulerSettings(Section):
         description="How far back finished jobs are read at the very first start.",
     )
 
+    @field_validator("cluster")
+    @classmethod
+    def _is_cluster(cls, name: str) -> str:
+        return refused_as_value(name, _check_cluster)
+
     @property
     def can_end_jobs_as_planned(self) -> bool:
         """Whether a job's planned time can become its limit: Slurm's can, PBS's never does."""
@@ -148,7 +159,7 @@ class SchedulerSettings(Section):
 class StoreSettings(Section):
     """Where finished jobs are kept."""
 
-    path: str = Field(
+    path: FilePath = Field(
         default="/var/lib/foretime/foretime.sqlite", min_length=1, description="The SQLite file."
     )
     durability: Literal["full", "normal"] = Field(
@@ -276,7 +287,7 @@ class AccuracySection(Section):
 class TableSettings(Section):
     """The file that the hook reads."""
 
-    path: str = Field(
+    path: FilePath = Field(
         default="/var/lib/foretime/table/foretime.table",
         min_length=1,
         description=(
@@ -330,7 +341,7 @@ class HookSettings(Section):
             "Back at observe, jobs lose what Foretime gave them."
         ),
     )
-    disable_file: str = Field(
+    disable_file: FilePath = Field(
         default="/etc/foretime/foretime.off",
         min_length=1,
         description=(
@@ -482,7 +493,7 @@ class ForecastSettings(Section):
             "policy: always as these say."
         ),
     )
-    site_file: str = Field(
+    site_file: FilePath = Field(
         default="",
         description=(
             "A site.toml that says how the scheduler is set up, in the place of what it tells. "

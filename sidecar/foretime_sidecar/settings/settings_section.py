@@ -6,17 +6,46 @@ from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 Value = TypeVar("Value")
-Names = list[Annotated[str, Field(min_length=1)]]
+_LARGEST = 10_000_000_000
+
+
+def _is_a_name(name: str) -> None:
+    if not name.isprintable() or name != name.strip():
+        raise InputError("is no name; write it without spaces around it, on one line")
+
+
+def _begins_at_the_root(path: str) -> None:
+    if path and not path.startswith("/"):
+        raise InputError("write the whole path, from / on: not all who use it are in one folder")
+
+
+def _is_not_too_large(value: object) -> None:
+    if isinstance(value, int) and value > _LARGEST:
+        raise InputError(f"give at most {_LARGEST:,}")
+
+
+Names = list[
+    Annotated[
+        str, Field(min_length=1), AfterValidator(lambda name: refused_as_value(name, _is_a_name))
+    ]
+]
+FilePath = Annotated[str, AfterValidator(lambda path: refused_as_value(path, _begins_at_the_root))]
+"""A file or folder of the site's; some settings may be empty."""
 
 
 class Section(BaseModel):
     """A section: no setting that is not known, nothing of another type, nothing changed later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _are_not_too_large(cls, value: Value) -> Value:
+        return refused_as_value(value, _is_not_too_large)
 
 
 def refused_as_value(value: Value, use: Callable[[Value], object]) -> Value:

@@ -49,7 +49,9 @@ def test_changed_settings_are_printed_and_read_alike() -> None:
     text = """
         [hook]
         mode = "enforce"
-        leave_users = ["o'neil", "back\\\\slash", 'quo"te', "\\u007f\\n€"]
+        leave_users = ["o'neil", "back\\\\slash", 'quo"te', "€"]
+        [store]
+        path = "/\\u007f\\n"
         [accuracy]
         percentile = 1
         class_bounds_s = []
@@ -60,8 +62,9 @@ def test_changed_settings_are_printed_and_read_alike() -> None:
         "o'neil",
         "back\\slash",
         'quo"te',
-        "\x7f\n€",
+        "€",
     }
+    assert settings.store.path == "/\x7f\n"
     assert parse_settings(to_toml(settings)) == settings
 
 
@@ -96,6 +99,13 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("[accuracy]\nrounding_s = 90", "f:2: accuracy.rounding_s = 90: .*multiple of 60"),
         ("[api]\nsmallest_group = 4", "f:2: api.smallest_group = 4: .*equal to 5"),
         ("[api]\nsocket_mode = '999'", "f:2: api.socket_mode = '999': "),
+        ("[api]\nproxy_header = 'a:'", "f:2: .*give a header's name of letters"),
+        ("[hook]\ndisable_file = 'off'", "f:2: hook.disable_file = 'off': write the whole path"),
+        ("[table]\npath = 'table'", "f:2: table.path = 'table': write the whole path"),
+        ("[hook]\nleave_users = ['a', 'b ']", "f:2: hook.leave_users.1 = .*is no name"),
+        ('[hook]\nleave_users = ["a\\nb"]', "f:2: hook.leave_users.0 = .*is no name"),
+        ("[hook]\nstarvation_guard_s = 10_000_000_001", "f:2: .*give at most 10,000,000,000"),
+        ("[scheduler]\ncluster = 'a b'", "f:2: .*give the name of one cluster"),
         ("store = 4", r"f:1: store = 4: it is a section; write \[store\] and below it"),
         # other ways to write the same
         ("\nhook.mode = 'x'", "f:2: hook.mode = 'x'"),
@@ -121,6 +131,7 @@ def test_wrong_settings_are_named(text: str, said: str) -> None:
 
 
 def test_settings_that_just_go_together_are_taken() -> None:
+    parse_settings("[hook]\nstarvation_guard_s = 10_000_000_000\n[scheduler]\ncommands_dir = ''")
     parse_settings("[table]\nvalid_for_s = 840")
     parse_settings("[scheduler]\noverlap_s = 86399\n[store]\nretention_days = 1")
     parse_settings("[accuracy]\nwindow_s = 0\nhalf_life_s = 86400")

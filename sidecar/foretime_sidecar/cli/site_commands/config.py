@@ -80,7 +80,14 @@ def check(
     try:
         parse_listen(settings.api.listen)
     except InputError as error:
-        raise InputError(f"{file}: {error}") from error
+        raise InputError(f"{where['api', 'listen']}: {error}") from error
+    if settings.scheduler.client == "slurmrestd":
+        from foretime_sidecar.clients.slurm.rest_connection import base_url  # slow to load
+
+        try:
+            base_url(settings.scheduler.slurmrestd)
+        except InputError as error:
+            raise InputError(f"{where['scheduler', 'slurmrestd']}: {error}") from error
     if settings.forecast.site_file:
         from foretime_sidecar.site_import.site_sources import SiteFile  # slow to load
 
