@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from itertools import pairwise
 
 import typer
 from foretime_estimators.jobs.errors import ForetimeError
@@ -22,6 +23,10 @@ from foretime_sidecar.cli.frame.printable_text import print_what_can_be_shown
 def main() -> None:
     """Run the command; wrong use and our own errors are one line on stderr and an exit code."""
     print_what_can_be_shown()
+    for before, word in pairwise(sys.argv):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            after = word.removesuffix("=") or before
+            sys.exit(_fail(f"an empty word after {after}; write a value, or leave both out", 2))
     try:
         sys.exit(app(prog_name="foretime", standalone_mode=False))
     except ForetimeError as error:

@@ -115,6 +115,10 @@ def _fields(first_line: str, columns: str | None, source: str) -> tuple[list[str
     """Give the fields in lower case, and whether the first line is a header that names them."""
     words = [word.strip().lower() for word in first_line.removesuffix("|").split("|")]
     if "jobid" in words or "jobidraw" in words:
+        if columns is not None:
+            raise InputError(
+                f"{source}:1: --columns is for a file without a header line; leave it out"
+            )
         return words, True
     if columns is None:
         raise InputError(

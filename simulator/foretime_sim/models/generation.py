@@ -6,6 +6,7 @@ import numpy as np
 from foretime_estimators.jobs.errors import InputError
 
 MOST_JOBS = 50_000_000
+_LEAST_LOAD = 0.001
 MONDAY = 1_704_067_200
 """Time zero of models that belong to no date: midnight of Monday, 1 January 2024, UTC."""
 
@@ -28,12 +29,23 @@ def check_machine(processors: int, load: float | None) -> None:
     Raises
     ------
     InputError
-        Unless there are 2 to 100,000,000 processors, and the load is above 0 and at most 10.
+        Unless there are 2 to 100,000,000 processors, and the load is one of `check_load`.
     """
     if not 2 <= processors <= 100_000_000:
         raise InputError(f"{processors} processors: the model needs 2 to 100,000,000")
-    if load is not None and not 0 < load <= 10:
-        raise InputError(f"load {load}: give more than 0 and at most 10")
+    check_load(load)
+
+
+def check_load(load: float | None) -> None:
+    """Refuse an offered load that can't be generated for.
+
+    Raises
+    ------
+    InputError
+        Unless it is from 0.001 to 10, or not given.
+    """
+    if load is not None and not _LEAST_LOAD <= load <= 10:
+        raise InputError(f"load {load}: give {_LEAST_LOAD} to 10")
 
 
 def random_streams(seed: int, subjects: int) -> list[np.random.Generator]:

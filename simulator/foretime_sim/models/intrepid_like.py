@@ -23,7 +23,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_estimators.time_units import DAY_S, MINUTE_S
 
-from foretime_sim.models.generation import random_streams
+from foretime_sim.models.generation import check_load, random_streams
 from foretime_sim.models.intrepid_people import APPLICATIONS, Headcount, People, Sessions
 from foretime_sim.models.request_model import labels_from_zero
 from foretime_sim.workloads.workload import ENDINGS, Workload
@@ -206,8 +206,7 @@ def generate(
     """
     if not 10 <= jobs <= 5_000_000:
         raise InputError(f"{jobs} jobs can't be generated; give 10 to 5,000,000")
-    if load is not None and not 0 < load <= 10:
-        raise InputError(f"load {load}: give more than 0 and at most 10")
+    check_load(load)
     model = IntrepidLike() if model is None else model
     people_rng, session_rng, time_rng, trait_rng = random_streams(seed, 4)
     people = People.draw(Headcount().scaled(jobs / EVERYBODY_FROM), people_rng)

@@ -163,10 +163,17 @@ class UnknownUsersChoice:
         Raises
         ------
         InputError
-            If a site does not name some users, and nothing was said of them.
+            If a site does not name some users, and nothing was said of them; if something was, and
+            no site names users.
         """
+        sites = [each.backfill.site for each in policies if isinstance(each.backfill, Slurm)]
+        if self.text != "error" and not any(site.associations for site in sites):
+            raise InputError(
+                f"{self.said.format(self.text)}: no site here names users; give one that does, or"
+                " leave it out"
+            )
         notes: dict[str, None] = {}
-        if any(isinstance(each.backfill, Slurm) for each in policies):
+        if sites:
             workload = self.named(workload)
         found = []
         for policy in policies:

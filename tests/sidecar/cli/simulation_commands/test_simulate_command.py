@@ -351,7 +351,7 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--order", "fifo"), "unknown queue order 'fifo'; did you mean 'fcfs'?"),
         (("--order", "fcfs,priority"), "a log has no priorities"),
         (("--order", "fcfs,,sjf"), "--order fcfs,,sjf: there is an empty name"),
-        (("--order", ""), "there is an empty name"),
+        (("--order", ""), "an empty word after --order"),
         (("--order", "fcfs", "--order", "sjf,fcfs"), "fcfs,sjf,fcfs: fcfs is given twice"),
         (("--depth", "1,1"), "--depth 1,1: 1 is given twice"),
         (
@@ -382,6 +382,8 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--swf-out", "x.swf", "--order", "fcfs,sjf"), "writes one schedule, not 2"),
         (("--csv", "no/such/folder/x.csv"), "can't be written; there is no such folder"),
         (("--csv", "/"), "is a folder"),
+        (("--csv=",), "an empty word after --csv; write a value"),
+        (("--unknown-users", "refuse"), "--unknown-users refuse: no site here names users"),
         (("--plot", "waits.gif"), "end it in .png or .svg"),
         (("--jobs", "5"), "--jobs is for --generate"),
         (("--generate", "lublin2003"), "both given: leave one out"),

@@ -45,7 +45,7 @@ def test_errors_reach_the_command_line(tmp_path: Path) -> None:
     run("generate", "lublin2003", "--jobs", "10", "-o", made)
     with pytest.raises(InputError, match="header says 256"):
         run("convert", made, tmp_path / "x.swf", "--processors", "7")
-    with pytest.raises(InputError, match="can't be written"):
+    with pytest.raises(InputError, match="there is no such folder; make"):
         run("convert", made, tmp_path / "no" / "x.swf")
 
 
