@@ -308,8 +308,9 @@ def _starved_line(comparison: Comparison) -> Text:
     if with_foretime == 0 and without == 0:
         return Text(f"No job starved ({rule}).")
     newly = comparison.paired("newly_starved_jobs")
+    noun = "job" if with_foretime == 1 else "jobs"
     return Text(
-        f"Starved: {format_count(with_foretime)} jobs {rule}; {format_count(without)} without "
+        f"Starved: {format_count(with_foretime)} {noun} {rule}; {format_count(without)} without "
         f"Foretime; {format_count(newly)} only with it.",
         "bold red" if newly else "",
     )

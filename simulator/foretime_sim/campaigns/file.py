@@ -87,7 +87,7 @@ def read_campaign(path: Path | str) -> Campaign:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"{path}: can't read the campaign: {reason}") from error
+        raise InputError(f"{path}: can't read the campaign: {reason}; name a TOML file") from error
     return parse_campaign(text, path)
 
 

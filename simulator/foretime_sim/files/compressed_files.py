@@ -156,8 +156,10 @@ def write_text(path: Path, text: str) -> None:
             pass
     try:
         write_whole(path, data)
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such folder; make {path.parent} first") from None
     except OSError as error:
-        raise InputError(f"{path}: can't be written: {error.strerror}") from None
+        raise InputError(f"{path}: can't be written: {error.strerror}; name another") from None
 
 
 def name_without_endings(path: Path) -> str:

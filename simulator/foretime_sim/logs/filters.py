@@ -266,7 +266,7 @@ def _machine_processors(log: JobLog, processors: int | None) -> int:
             int(_positive(log.allocated_processors).max(initial=0)),
         )
         raise InputError(
-            f"{log.source}: the log does not say how large the machine is (no MaxProcs); give it "
+            f"{log.source}: the log does not say how large the machine is (MaxProcs); give it "
             f"with --processors (its largest job has {largest:,})"
         )
     return log.machine_processors

@@ -122,7 +122,9 @@ def parse_swf(text: str, *, source: str, lenient: bool = False) -> JobLog:
     if table is None:
         table, notes = _read_line_by_line(text, source, lenient)
     if not len(table.cpu_time):
-        raise InputError(f"{source}: the log has no jobs, only {len(comments)} comment lines")
+        raise InputError(
+            f"{source}: the log has no jobs, only comments; name another log, or one that is whole"
+        )
     fractional = [
         column.name
         for index, column in enumerate(FIELDS)

@@ -356,8 +356,9 @@ def _obstacle(
         have = sum(nodes for tasks, nodes in counts if tasks >= least)
         have_more = sum(nodes for tasks, nodes in counts if tasks > least)
         if have < request.nodes or have_more < more:
-            reason = f"it needs {request.nodes} nodes of a size of which {have} are there {where}"
-            return reason, too_few
+            each = _counted(least + (more > 0), "task")
+            asked = f"{_counted(request.nodes, 'node')} for {each} on each"
+            return f"it needs {asked}, and {have:,} of such a size are there {where}", too_few
         return None
     left, most_nodes = request.tasks, choice.most_nodes
     for tasks, nodes in counts:

@@ -54,6 +54,10 @@ def demo(
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
     if socket_path is None:
         _check_port(port)
+    elif not socket_path.parent.is_dir():
+        raise InputError(
+            f"--socket {socket_path}: there is no such folder; make {socket_path.parent} first"
+        )
     options = WorkloadOptions(
         log=log,
         generate=None if log is not None else "lublin2003",
@@ -70,7 +74,8 @@ def demo(
         shown = Demonstration(workload, folder, listen, days)
         settings = folder / "foretime.toml"
         settings.write_text(to_toml(shown.settings), encoding="utf-8")
-        typer.echo(f"First the daemon looks on for {counted(days, 'day')} before.", err=True)
+        before = counted(days, "day")
+        typer.echo(f"First the daemon looks on for {before} before, in a minute or more.", err=True)
         with progress_bar("what came before", days * DAY_S, "s") as progress:
             shown.rehearse(_LOOK_EVERY_S, progress)
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.schedulers_here import schedulers_here
 from foretime_sidecar.cli.options.site_settings import SiteSettings, find_settings
+from foretime_sidecar.cli.reports.whole_tables import print_uncut
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install.doctor.checkup import (
@@ -76,7 +76,7 @@ def doctor(
     if as_json:
         typer.echo(json.dumps([_as_json(diagnosis) for diagnosis in diagnoses], indent=2))
     else:
-        Console(soft_wrap=True).print(_as_table(diagnoses))
+        print_uncut(_as_table(diagnoses))
     raise typer.Exit(exit_code(diagnoses))
 
 
@@ -112,7 +112,8 @@ def _as_json(diagnosis: Diagnosis) -> dict[str, str]:
 
 
 def _as_table(diagnoses: list[Diagnosis]) -> Table:
-    table = Table("check", "", "what is so, and what to do", box=None, pad_edge=False)
+    named = (Column("check", no_wrap=True), Column("", no_wrap=True))
+    table = Table(*named, "what is so, and what to do", box=None, pad_edge=False)
     for diagnosis in diagnoses:
         finding = diagnosis.finding
         told = finding.message + (f"\n-> {finding.remedy}" if finding.remedy else "")
