@@ -166,7 +166,7 @@ class Demonstration:
             self._mock.advance(now)
 
     def rehearse(self, every_s: int, progress: Callable[[int], None] | None = None) -> None:
-        """Let the daemon look on until now.
+        """Let the daemon look on until now; it is closed if that is broken off.
 
         Parameters
         ----------
@@ -175,6 +175,13 @@ class Demonstration:
         progress
             Called with the seconds lived through.
         """
+        try:
+            self._look_on(every_s, progress)
+        except BaseException:
+            self.daemon.close()
+            raise
+
+    def _look_on(self, every_s: int, progress: Callable[[int], None] | None) -> None:
         begin = self._now
         sidecar = self.daemon.sidecar
         if sidecar.site is not None:  # a thread's work once it serves

@@ -51,6 +51,19 @@ def test_the_busy_moment_is_where_nearly_the_most_wait() -> None:
         busy_moment(log.head(20), Policy(), 5)
 
 
+def test_broken_off_it_leaves_no_socket(tmp_path: Path) -> None:
+    def stop(lived: int) -> None:
+        del lived
+        raise KeyboardInterrupt
+
+    workload = made_workload(600, days=20)
+    shown = Demonstration(workload, tmp_path, f"unix:{tmp_path / 's'}", 1, lambda: NOW)
+    assert (tmp_path / "s").exists()
+    with pytest.raises(KeyboardInterrupt):
+        shown.rehearse(6 * 3600, stop)
+    assert not (tmp_path / "s").exists()
+
+
 def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     clock = [float(NOW)]
     workload = made_workload(600, days=20)

@@ -12,6 +12,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 
+from foretime_sidecar.cli.frame.interruption import leave_threads_behind, terminable
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.workload_options import (
     OptionalLogArgument,
@@ -68,7 +69,7 @@ def demo(
     workload, notes = WorkloadSource(options).read()
     for note in notes:
         typer.echo(note, err=True)
-    with tempfile.TemporaryDirectory(prefix="foretime-demo-") as name:
+    with terminable(), tempfile.TemporaryDirectory(prefix="foretime-demo-") as name:
         folder = Path(name)
         listen = f"127.0.0.1:{port}" if socket_path is None else f"unix:{socket_path.absolute()}"
         shown = Demonstration(workload, folder, listen, days)
@@ -85,6 +86,7 @@ def demo(
         typer.echo(f"Ask:      foretime wait -n {tasks} -t 2:00:00 {where}")
         typer.echo("Ctrl-C ends it, within seconds.")
         shown.serve()
+    leave_threads_behind()
 
 
 def _check_port(port: int) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-import threading
 from typing import Annotated
 
 import typer
 
+from foretime_sidecar.cli.frame.interruption import leave_threads_behind
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.site_settings import site_settings
 from foretime_sidecar.web.server import Daemon
@@ -28,7 +27,4 @@ def serve(
         format="%(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING
     )
     Daemon(site_settings(settings)).run()
-    if any(thread.daemon for thread in threading.enumerate()):
-        # Of a thread that is still in native code, the interpreter would make an abort as it ends.
-        logging.shutdown()
-        os._exit(0)
+    leave_threads_behind()
