@@ -85,10 +85,10 @@ class PbsStarts:
         expected: ExpectedOf,
         seen: SeenFactors,
         lateness: Callable[[str], float],
-        is_protected: Callable[[QueuedJob], bool],
+        late_by: Callable[[QueuedJob], float | None],
     ) -> tuple[StartPlan, dict[str, int]]:
         """Say who should start now, and the ranks; nobody where the model can't have the queue."""
-        del seen, is_protected  # nobody else gives ranks; PBS's own top jobs hold the reservations
+        del seen, late_by  # nobody else gives ranks; PBS's own top jobs hold the reservations
         if self._known is None or not isinstance(self._known.site, PbsSite):
             return StartPlan((), {}), {}
         site = self._known.site

@@ -1,8 +1,10 @@
 """Whom jobs that start at once may not delay, by what is known of their starts without Foretime.
 
 Those are late whose start without Foretime is known and long ago; of the others those are taken for
-late that have waited for long. Late jobs hold reservations. Once all that would have started have
-too much work together, only late jobs are raised: else their reservations wait for each other.
+late that have waited for long. Late jobs hold reservations, and the later one is and the more of
+its slurm_partition it needs, the more others must fit with what they ask for: else a reservation
+moves away with each that is let in before it. Once all that would have started have too much work
+together, only late jobs are raised: else their reservations wait for each other.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from typing import Protocol
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.start_plan import holds_reservation
+
+WHOLLY_LATE_S = 10_800
+"""So much later than it may be a job is as late as counts."""
 
 
 class LateJobs(Protocol):
@@ -56,13 +61,19 @@ class ProtectedJobs:
         able = (job for job in waiting if can_start(job, now))
         self._are_behind = late is not None and late.are_behind(able, now, processors)
 
-    def has(self, job: QueuedJob) -> bool:
-        """Whether a job holds a reservation, though it may not be the first."""
+    def late_by(self, job: QueuedJob) -> float | None:
+        """Give how late a job is that holds a reservation, though it may not be the first, 0 to 1.
+
+        ``None``: it holds none. Who is taken for late, as its start without Foretime is not known,
+        counts as just late.
+        """
         late_s = None if self._late is None else self._late.late_s(job, self._now)
         if late_s is None:
-            return holds_reservation(job, self._after_s, self._now)
-        return late_s > 0 and can_start(job, self._now)
+            return 0.0 if holds_reservation(job, self._after_s, self._now) else None
+        if not late_s or not can_start(job, self._now):
+            return None
+        return min(late_s / WHOLLY_LATE_S, 1.0)
 
     def let_pass(self, job: QueuedJob) -> bool:
         """Whether a job may be raised as far as others' waits go."""
-        return not self._are_behind or self.has(job)
+        return not self._are_behind or self.late_by(job) is not None

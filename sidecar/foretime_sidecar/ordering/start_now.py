@@ -203,7 +203,7 @@ class StartNow:
                 expected_of,
                 seen,
                 lambda name: self._late(name, now),
-                protected.has,
+                protected.late_by,
             )
 
         plan, wanted = planned()

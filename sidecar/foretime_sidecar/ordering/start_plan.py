@@ -7,8 +7,9 @@ they asked for. Others start if they are expected to end before that reservation
 its nodes; those come first whose expected runtime is shortest (Smith 1956), less the longer they
 have waited.
 
-Jobs that have waited for long hold reservations of their own, behind the first job. Without these,
-many short jobs that each delay nobody but them make the longest waits longer.
+Jobs that are late hold reservations of their own, behind the first job. Without these, many short
+jobs that each delay nobody but them make the longest waits longer. The later a first job or one of
+these is, the more others must fit with what they ask for.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import first_pass
 from foretime_sim.engine.schedule import StartedBy
 from foretime_sim.engine.snapshot import Snapshot
-from foretime_sim.machines.machine import SlurmPartition
+from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.families import Candidates, Easy
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy, Roles
@@ -105,7 +106,7 @@ def plan_starts(
     expected: Callable[[QueuedJob], RolePrediction | None],
     own_priority: Callable[[QueuedJob], int],
     lateness: Callable[[str], float],
-    is_protected: Callable[[QueuedJob], bool],
+    late_by: Callable[[QueuedJob], float | None],
     moments: StartMoments | None = None,
 ) -> StartPlan:
     """Say who should start now.
@@ -123,20 +124,21 @@ def plan_starts(
         How late the head job of a slurm_partition is, by the partition's name, from 0 to 1. What
         candidates for the same nodes must fit with grades from the expected runtime to the
         requested one.
-    is_protected
-        Whether a waiting job holds a reservation though it is not the first that has to wait.
+    late_by
+        How late a waiting job is that holds a reservation though it is not the first that has to
+        wait, from 0 to 1; ``None``: it holds none.
     moments
         Of the looks before; ``None``: there were none.
     """
     taken = (moments or StartMoments()).of(look)
     if isinstance(taken, QueueSnapshot):
-        return plan_starts_in(taken, expected, own_priority, lateness, is_protected)
+        return plan_starts_in(taken, expected, own_priority, lateness, late_by)
     waiting = [each.job for each in taken.pending]
     for job in waiting:
         expected(job)  # which is said as of when a job is first seen
     if taken.live is None or not waiting:
         return StartPlan((), {})
-    line = _Line.of(waiting, own_priority, taken.live.machine.slurm_partitions)
+    line = _Line.of(waiting, own_priority, taken.live.machine)
     nobody = np.zeros(len(waiting), dtype=bool)
     return StartPlan((), line.heads(line.in_order(), nobody, look.taken_at))
 
@@ -146,18 +148,19 @@ def plan_starts_in(
     expected: Callable[[QueuedJob], RolePrediction | None],
     own_priority: Callable[[QueuedJob], int],
     lateness: Callable[[str], float],
-    is_protected: Callable[[QueuedJob], bool],
+    late_by: Callable[[QueuedJob], float | None],
 ) -> StartPlan:
     """Say who of a snapshot should start now; parameters as of `plan_starts`."""
     now = taken.snapshot.now
     waiting = taken.jobs[len(taken.snapshot.running) :]
     if not waiting or taken.live is None:
         return StartPlan((), {})
-    line = _Line.of(waiting, own_priority, taken.live.machine.slurm_partitions)
+    line = _Line.of(waiting, own_priority, taken.live.machine)
     times = [expected(job) for job in line.records]
     requested = taken.snapshot.pending.requested_time
-    late = line.partitions.late_by(lateness)
-    key, order, fits = _planned_with(line, times, requested, late, now)
+    late = [late_by(job) for job in line.records]
+    share = line.of_partitions(line.late_in(lateness, late))
+    key, order, fits = _planned_with(line, times, requested, share, now)
     priority = line.priority
     in_order = line.in_order()
 
@@ -171,7 +174,7 @@ def plan_starts_in(
     is_head = np.fromiter((id(job) in of_head for job in line.records), bool, len(line.records))
     front = (started == StartedBy.HEAD) | is_head[line.record]
     others = in_order[~front[in_order]].tolist()
-    protected = (row for row in others if is_protected(waiting[row]))
+    protected = (row for row in others if late[line.record[row]] is not None)
     if heads and (held := list(islice(protected, MOST_PROTECTED))):
         first = in_order[front[in_order]]
         front[held] = True
@@ -193,7 +196,7 @@ def _planned_with(
     line: _Line,
     times: Sequence[RolePrediction | None],
     requested: Int64Array,
-    late: Mapping[str, float],
+    share: Float64Array,
     now: int,
 ) -> tuple[Float64Array, Int64Array, Int64Array]:
     """Give by what records are put in order, and of each row the two times that a pass goes by.
@@ -207,7 +210,6 @@ def _planned_with(
     said = np.array([(0, 0) if t is None else (t.queue, t.backfill) for t in times], np.int64)
     queue, backfill = said.reshape(-1, 2).T
     known = np.fromiter((time is not None for time in times), bool, jobs)
-    share = line.of_partitions(late)
     key = queue / (1 + line.waited_s(now) / AGEING_S)
     order = np.where(known, np.maximum(np.rint(key), 1), asked).astype(np.int64)
     fits = np.where(known, backfill + np.rint((asked - backfill) * share), asked).astype(np.int64)
@@ -256,9 +258,14 @@ def start_key(time: RolePrediction, job: QueuedJob, now: int) -> float:
 class _Partitions:
     """The slurm_partitions that take jobs, and in which of them a job is."""
 
-    def __init__(self, partitions: Sequence[SlurmPartition]) -> None:
+    def __init__(self, machine: Machine) -> None:
+        partitions = machine.slurm_partitions
+        sizes = {group.name: group.nodes * group.cpus for group in machine.node_groups}
         self.tier = {part.name: part.priority_tier for part in partitions}
         self._groups = {part.name: frozenset(part.node_groups) for part in partitions}
+        self.processors = {
+            part.name: sum(sizes[group] for group in part.node_groups) for part in partitions
+        }
         self._default = next((part.name for part in partitions if part.default), None)
 
         self._of: dict[str | None, tuple[str, ...]] = {}
@@ -271,16 +278,15 @@ class _Partitions:
             self._of[job.request.queue] = found
         return found
 
-    def late_by(self, lateness: Callable[[str], float]) -> dict[str, float]:
-        """Give how late the latest head job is that a job of a slurm_partition may delay, 0 to 1.
+    def late_by(self, latest: Mapping[str, float]) -> dict[str, float]:
+        """Give how late the latest job is that a job of a slurm_partition may delay, 0 to 1.
 
         That is one of the same nodes, unless the site lets the job's slurm_partition go first.
         """
-        heads = {name: min(max(lateness(name), 0.0), 1.0) for name in self.tier}
         return {
             name: max(
-                late
-                for other, late in heads.items()
+                min(max(late, 0.0), 1.0)
+                for other, late in latest.items()
                 if self._groups[name] & self._groups[other] and self.tier[other] >= self.tier[name]
             )
             for name in self.tier
@@ -317,14 +323,14 @@ class _Line:
         cls,
         waiting: Sequence[QueuedJob],
         own_priority: Callable[[QueuedJob], int],
-        partitions: Sequence[SlurmPartition],
+        machine: Machine,
     ) -> _Line:
         of_job = {id(job): job for job in waiting}
         records = tuple(of_job.values())
         index = {key: at for at, key in enumerate(of_job)}
         record = np.fromiter((index[id(job)] for job in waiting), np.int64, len(waiting))
         priority = np.fromiter(map(own_priority, records), np.int64, len(records))
-        return cls(records, record, priority[record], _Partitions(partitions))
+        return cls(records, record, priority[record], _Partitions(machine))
 
     def in_order(self) -> Int64Array:
         """Give the rows, the first of the queue first."""
@@ -340,6 +346,20 @@ class _Line:
         }
         jobs = self.records
         return np.fromiter((highest[job.request.queue] for job in jobs), np.float64, len(jobs))
+
+    def late_in(
+        self, lateness: Callable[[str], float], late: Sequence[float | None]
+    ) -> dict[str, float]:
+        """Give of each slurm_partition how late jobs are that its own may delay, 0 to 1.
+
+        Of one behind the head its lateness counts by the share of the processors that it needs.
+        """
+        latest = {name: lateness(name) for name in self.partitions.tier}
+        for job, how_late in zip(self.records, late, strict=True):
+            for name in self.partitions.of(job) if how_late else ():
+                share = job.request.processors / self.partitions.processors[name]
+                latest[name] = max(latest[name], (how_late or 0.0) * share)
+        return self.partitions.late_by(latest)
 
     def waited_s(self, now: int) -> Int64Array:
         """Give of each record for how long it has waited, seconds."""

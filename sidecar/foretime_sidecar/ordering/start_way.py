@@ -36,7 +36,7 @@ class StartWay(Protocol):
         expected: ExpectedOf,
         seen: SeenFactors,
         lateness: Callable[[str], float],
-        is_protected: Callable[[QueuedJob], bool],
+        late_by: Callable[[QueuedJob], float | None],
     ) -> tuple[StartPlan, dict[str, int]]:
         """Say who should start now, and the factors that jobs are to have for that.
 
@@ -79,9 +79,9 @@ class SlurmStarts:
         expected: ExpectedOf,
         seen: SeenFactors,
         lateness: Callable[[str], float],
-        is_protected: Callable[[QueuedJob], bool],
+        late_by: Callable[[QueuedJob], float | None],
     ) -> tuple[StartPlan, dict[str, int]]:
         """Say who should start now, and what raises them."""
-        plan = plan_starts(look, expected, seen.own_priority, lateness, is_protected, self._moments)
+        plan = plan_starts(look, expected, seen.own_priority, lateness, late_by, self._moments)
         waiting = [job for job in look.queue.jobs if job.state is QueueState.PENDING]
         return plan, seen.above_all(plan.starts, waiting)

@@ -81,7 +81,7 @@ class ModelStarts:
             expected,
             lambda record: own[id(record)],
             late,
-            protected.has,
+            protected.late_by,
         )
         self._heads = {name: index_of[id(head)] for name, head in plan.heads.items()}
         for head in plan.heads.values():

@@ -61,7 +61,7 @@ def test_a_deep_queue_is_planned(benchmark: Any) -> None:
 
     plan = benchmark.pedantic(
         lambda: plan_starts(
-            look, expected, lambda job: job.priority, lambda _: 0.0, lambda _: False
+            look, expected, lambda job: job.priority, lambda _: 0.0, lambda _: None
         ),
         rounds=3,
     )

@@ -27,6 +27,7 @@ from tests.sidecar.ordering.looked_at_run import LookedAtRun
 LOOK_S, HEAD_DELAY_S, PROTECT_AFTER_S, AGEING_S = 30, 1800, 43_200, 36_000
 MOST_LATE_S, MOST_BEHIND_S = 900, 21_600
 MOST_PROTECTED = 50
+WHOLLY_LATE_S = 10_800
 _OVERRUN_S = 60
 _ABOVE = 10**7
 _TAU_S = 10
@@ -119,7 +120,7 @@ class Trial(LookedAtRun):
             profile.take(self.now, int(self.asked[job]), int(self.processors[job]))
         shadow = profile.reserve(int(self.asked[head]), int(self.processors[head]))
         late_s = max(self.now - self.promised.setdefault(head, shadow), 0)
-        share = min(late_s / self.head_delay_s, 1.0)
+        share = max(min(late_s / self.head_delay_s, 1.0), self._late_waiting(jobs[blocked[0] :]))
         waited = self.now - self.workload.submit_time[others]
         key = np.maximum(np.rint(self.order[others] / (1 + waited / AGEING_S)), 1)
         need = self.fits[others] + np.rint((self.asked[others] - self.fits[others]) * share)
@@ -147,6 +148,13 @@ class Trial(LookedAtRun):
             if not profile.free[0]:
                 break
         return [job for _, job in sorted(starts)]
+
+    def _late_waiting(self, jobs: Int64Array) -> float:
+        """Give how late jobs are that wait, each by the share of the machine that it needs."""
+        if self.plain_start is None:
+            return 0.0
+        late = np.clip((self.now - self.protected_from[jobs]) / WHOLLY_LATE_S, 0, 1)
+        return float((late * self.processors[jobs]).max() / self.workload.machine_processors)
 
     def _is_behind(self, waiting: Int64Array) -> bool:
         """Whether jobs that would have started without Foretime have too much work."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import QueuedJob, QueueState
-from foretime_sidecar.ordering.protected_jobs import LateJobs, ProtectedJobs
+from foretime_sidecar.ordering.protected_jobs import WHOLLY_LATE_S, LateJobs, ProtectedJobs
 
 AFTER_S, NOW = 500, 1000
 
@@ -30,7 +30,7 @@ def job(name: str, submit_time: int = 0, *, held: bool = False) -> QueuedJob:
 
 
 def is_protected(late: LateJobs | None, after_s: int, job: QueuedJob, now: int) -> bool:
-    return ProtectedJobs(late, after_s, [job], now, 1).has(job)
+    return ProtectedJobs(late, after_s, [job], now, 1).late_by(job) is not None
 
 
 def test_who_is_late_over_the_plain_start_is_protected_and_nobody_else_whose_is_known() -> None:
@@ -44,6 +44,13 @@ def test_whose_plain_start_is_not_known_is_protected_once_it_has_waited_for_long
         assert is_protected(late, AFTER_S, job("a", submit_time=NOW - AFTER_S), NOW)
         assert not is_protected(late, AFTER_S, job("a", submit_time=NOW - AFTER_S + 1), NOW)
         assert not is_protected(late, 0, job("a"), NOW)
+
+
+def test_how_late_a_job_is_grades_until_it_is_wholly_late() -> None:
+    late = Late(a=WHOLLY_LATE_S // 4, b=WHOLLY_LATE_S * 5)
+    jobs = [job("a"), job("b"), job("unknown", NOW - AFTER_S), job("young", NOW)]
+    protected = ProtectedJobs(late, AFTER_S, jobs, NOW, 1)
+    assert [protected.late_by(each) for each in jobs] == [0.25, 1.0, 0.0, None]
 
 
 def test_a_held_job_holds_no_reservation() -> None:

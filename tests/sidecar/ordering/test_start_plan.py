@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 from foretime_estimators.estimators.estimator import RolePrediction
@@ -65,7 +65,7 @@ def _plan(
     expected: dict[str, float] | None = None,
     late: float | dict[str, float] = 0.0,
     raised: dict[str, int] | None = None,
-    protected: Collection[str] = (),
+    protected: Mapping[str, float] | None = None,
 ) -> StartPlan:
     """Plan with expected hours by job; jobs that are not named may not be started."""
 
@@ -82,7 +82,7 @@ def _plan(
         expected_of,
         own_priority,
         lambda name: late.get(name, 0.0) if isinstance(late, dict) else late,
-        lambda job: job.request.job_id in protected,
+        lambda job: (protected or {}).get(job.request.job_id),
     )
     kept = StartMoments()
     looks = [Look(NOW, Queue(len(cluster.nodes), jobs), cluster=cluster) for _ in range(3)]
@@ -127,7 +127,7 @@ def test_of_another_look_nothing_is_taken_from_the_look_before() -> None:
             lambda job: RolePrediction(60, 60, HOUR),
             lambda job: job.priority,
             lambda _: 0.0,
-            lambda _: False,
+            lambda _: None,
             kept,
         )
         return [*_names(plan), *(head.request.job_id for head in plan.heads.values())]
@@ -213,9 +213,48 @@ def test_who_is_protected_holds_a_reservation_behind_the_head_job() -> None:
     )
     for hours, names in ((2.9, ["4"]), (3.1, [])):
         assert _names(_plan(_cluster(4), *queue, expected={"4": hours})) == ["4"]
-        plan = _plan(_cluster(4), *queue, expected={"4": hours}, protected=["3"])
+        plan = _plan(_cluster(4), *queue, expected={"4": hours}, protected={"3": 0.0})
         assert _names(plan) == names
         assert plan.heads["main"].request.job_id == "2"
+
+
+def test_the_later_and_wider_a_protected_job_is_the_more_must_fit() -> None:
+    """The head job starts in two hours; four hours are asked for, and one is expected."""
+    for processors, late, names in (
+        (4, 0.3, ["3"]),
+        (4, 0.4, []),
+        (2, 0.6, ["3"]),
+        (2, 0.8, []),
+        (1, 1.0, ["3"]),
+    ):
+        queue = (
+            _runs("1", 0, 3, 2),
+            _waits("2", 4, 1, priority=9),
+            _waits("3", 1, 4, priority=8),
+            _waits("4", processors, 9, priority=7),
+        )
+        plan = _plan(_cluster(4), *queue, expected={"3": 1}, protected={"4": late})
+        assert _names(plan) == names, (processors, late)
+
+
+def test_a_late_job_counts_by_its_share_of_its_partition_for_all_of_the_same_nodes() -> None:
+    """Two of the two nodes of `fat`, which `main` and `urgent` have, too."""
+    cluster = _cluster(6, main=(0, 4, 1), fat=(2, 4, 1), urgent=(0, 4, 5), other=(4, 6, 1))
+    for queue, late, names in (
+        ("main", 0.3, ["3"]),
+        ("main", 0.4, []),
+        ("urgent", 1.0, ["3"]),
+        ("other", 1.0, ["3"]),
+    ):
+        jobs = (
+            _runs("1", 0, 3, 2),
+            _runs("5", 4, 1, 2),
+            _waits("2", 2 if queue == "other" else 4, 1, priority=9, queue=queue),
+            _waits("3", 1, 4, priority=8, queue=queue),
+            _waits("4", 2, 9, priority=7, queue="fat"),
+        )
+        plan = _plan(cluster, *jobs, expected={"3": 1}, protected={"4": late})
+        assert _names(plan) == names, (queue, late)
 
 
 def test_who_is_protected_starts_if_it_fits_by_what_it_asked_for() -> None:
@@ -228,9 +267,9 @@ def test_who_is_protected_starts_if_it_fits_by_what_it_asked_for() -> None:
     )
     expected = {"3": 0.5, "4": 1}
     assert _names(_plan(_cluster(4), *queue, expected=expected)) == ["3"]
-    assert _names(_plan(_cluster(4), *queue, expected=expected, protected=["4"])) == ["4"]
+    assert _names(_plan(_cluster(4), *queue, expected=expected, protected={"4": 0.0})) == ["4"]
     late = (*queue[:3], _waits("4", 1, 3, priority=7))
-    assert _names(_plan(_cluster(4), *late, expected=expected, protected=["4"])) == ["3"]
+    assert _names(_plan(_cluster(4), *late, expected=expected, protected={"4": 0.0})) == ["3"]
 
 
 def test_who_has_waited_for_long_is_not_passed_over_for_ever() -> None:
