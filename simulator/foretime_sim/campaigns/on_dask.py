@@ -6,6 +6,7 @@ paths: on a cluster, in a shared file system.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
@@ -28,6 +29,8 @@ Batch: TypeAlias = Literal["slurm", "pbs"]
 
 CONNECT_S = 30
 IDLE_EVERY_S = 15.0
+# Dask leaves a half-made client behind where it refuses an address itself.
+_ADDRESS = re.compile(r"((tcp|tls|ucx|wss?)://)?[^\s/]+:\d+|inproc://\S+")
 
 
 class DaskCluster(Protocol):
@@ -57,6 +60,8 @@ class DaskWorkers:
 
     Raises
     ------
+    InputError
+        If that is no address.
     ForetimeError
         If the scheduler does not answer.
     """
@@ -70,6 +75,8 @@ class DaskWorkers:
     ) -> None:
         self._idle, self._idle_every_s = idle, idle_every_s
         self._cluster = None if isinstance(cluster, str) else cluster
+        if isinstance(cluster, str) and not _ADDRESS.fullmatch(cluster):
+            raise InputError(f"{cluster!r} is no address of Dask's; give it as tcp://host:8786")
         try:
             self._client = Client(cluster, timeout=connect_s, set_as_default=False)
         except (OSError, ValueError) as error:

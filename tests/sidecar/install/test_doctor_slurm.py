@@ -16,6 +16,7 @@ import pytest
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.answers.daemon_client import DaemonError
+from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install.doctor import daemon as doctor_daemon
@@ -25,6 +26,7 @@ from foretime_sidecar.install.doctor.slurm import SlurmFacts, slurm_checks
 from foretime_sidecar.install.slurm_script import ready_made
 from foretime_sidecar.settings.settings import Settings
 from foretime_sim.mocks.plugin_files import plugin_file
+from typer.testing import CliRunner
 
 NOW = 1_700_000_000
 OK, WARNING, PROBLEM = Health.OK, Health.WARNING, Health.PROBLEM
@@ -479,3 +481,8 @@ def test_a_slurmctld_that_does_not_answer_is_asked_and_told_of_once(tmp_path: Pa
     assert [one.name for one in told] == ["Slurm release"]
     assert (told[0].finding.health, told[0].finding.remedy) == (PROBLEM, "start it")
     assert controller.asked == 1
+
+
+def test_a_slurm_conf_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["doctor", "--conf", str(tmp_path / "none.conf")])
+    assert "none.conf: there is no such file; name slurm.conf" in str(refused.exception)

@@ -182,7 +182,10 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
     """The printed script, run by a shell, leaves the server as --yes does."""
     runner = CliRunner()
     settings = tmp_path / "settings.toml"
-    settings.write_text(f'[table]\npath = "{site.table}"\n')
+    settings.write_text(
+        'scheduler.kind = "pbs"\nhook.mechanism = "pbs-soft-walltime"\n'
+        f'table.path = "{site.table}"\n'
+    )
     chosen = ["--settings", str(settings)]
     assert (
         runner.invoke(
@@ -230,3 +233,10 @@ def test_the_json_has_the_commands_and_what_was_done(site: Site, command: str) -
     assert all(isinstance(line, str) for line in shown["commands"])
     words = [command, "pbs", "--yes", "--json", "--commands-dir", str(site.bin)]
     assert set(json.loads(runner.invoke(app, words).stdout)) == {"done", "notes"}
+
+
+def test_settings_for_slurm_are_no_plan_for_pbs(tmp_path: Path) -> None:
+    settings = tmp_path / "foretime.toml"
+    settings.write_text('[scheduler]\nkind = "slurm"\npoll_interval_s = 50\n')
+    refused = CliRunner().invoke(app, ["install", "pbs", "--settings", str(settings)])
+    assert "the settings are for Slurm" in str(refused.exception)

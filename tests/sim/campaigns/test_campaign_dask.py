@@ -72,8 +72,10 @@ def test_a_run_on_dask_goes_on_where_it_was(
 
 
 def test_no_scheduler_is_told() -> None:
-    for address in ("tcp://127.0.0.1:1", "nonsense://x"):
-        with pytest.raises(ForetimeError, match=f"no Dask scheduler answers at {address}"):
+    with pytest.raises(ForetimeError, match=r"no Dask scheduler answers at tcp://127.0.0.1:1"):
+        DaskWorkers("tcp://127.0.0.1:1", connect_s=1)
+    for address in ("nonsense://x", "foo", "tcp://foo", "tcp://foo:bar", ""):
+        with pytest.raises(InputError, match=f"'{address}' is no address of Dask's; give it as"):
             DaskWorkers(address, connect_s=1)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from foretime_estimators.jobs.errors import InputError
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -62,6 +63,8 @@ def doctor(
 
     Example: [bold]foretime doctor[/bold]
     """
+    if conf is not None and not conf.is_file():
+        raise InputError(f"--conf {conf}: there is no such file; name slurm.conf")
     found = find_settings(settings)
     chosen = found.settings
     now = int(time.time())

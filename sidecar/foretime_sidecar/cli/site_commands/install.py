@@ -83,6 +83,10 @@ def install_pbs(
     Example: [bold]foretime install pbs --yes[/bold]
     """
     chosen = site_settings(settings)
+    if chosen != Settings() and chosen.scheduler.kind != "pbs":
+        raise InputError(
+            'the settings are for Slurm (scheduler.kind = "slurm"): foretime install slurm'
+        )
     scheduler = PbsScheduler(pbs_home())
     server, starts_now = _pbs_server(chosen, commands_dir), chosen.queue_order.starts_now
     if yes:
