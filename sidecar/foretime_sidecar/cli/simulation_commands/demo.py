@@ -75,8 +75,9 @@ def demo(
         shown = Demonstration(workload, folder, listen, days)
         settings = folder / "foretime.toml"
         settings.write_text(to_toml(shown.settings), encoding="utf-8")
-        before = counted(days, "day")
-        typer.echo(f"First the daemon looks on for {before} before, in a minute or more.", err=True)
+        if days:
+            before = f"{counted(days, 'day')} before, in a minute or more"
+            typer.echo(f"First the daemon looks on for {before}.", err=True)
         with progress_bar("what came before", days * DAY_S, "s") as progress:
             shown.rehearse(_LOOK_EVERY_S, progress)
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"
@@ -84,6 +85,7 @@ def demo(
             typer.echo(f"The page: http://{listen}/")
         tasks = min(16, workload.machine_processors)
         typer.echo(f"Ask:      foretime wait -n {tasks} -t 2:00:00 {where}")
+        typer.echo(f"See:      foretime status --settings {settings}")
         typer.echo("Ctrl-C ends it, within seconds.")
         shown.serve()
     leave_threads_behind()

@@ -120,7 +120,7 @@ def _show_board(listen: str, *, by_class: bool, as_json: bool) -> None:
     board = ask(listen, "/v1/estimators", {})
     if as_json:
         typer.echo(json.dumps(board, indent=2))
-    elif by_class and not any(row["classes"] for row in board["rows"]):
+    elif not board["days"] or (by_class and not any(row["classes"] for row in board["rows"])):
         typer.echo("No job has been scored yet; ask again in a few minutes.")
     elif by_class:
         print_whole(class_table(board))

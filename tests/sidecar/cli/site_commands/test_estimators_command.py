@@ -143,6 +143,7 @@ def test_the_table_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
             "Too short for more than 50% of jobs (breaker.most_outliving_percent): last-two",
         ),
         (board(BEST, USED, late=1_000), "1,000 jobs seen too late"),
+        (board(BEST, USED, days=0), "No job has been scored yet; ask again in a few minutes."),
     ],
 )
 def test_what_follows_is_said(
