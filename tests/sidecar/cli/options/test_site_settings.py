@@ -28,11 +28,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="root itself may read 
 DEFAULT = ApiSettings().listen
 
 
-def write(path: Path, mode: str = "enforce") -> Path:
+def write(path: Path, mode: str = "enforce", scheduler: str = "slurm") -> Path:
+    mechanism = {"slurm": "slurm-soft-limit", "pbs": "pbs-soft-walltime"}[scheduler]
     path.write_text(
-        f'[hook]\nmode = "{mode}"\ndisable_file = "{path}.off"\n'
+        f'[hook]\nmode = "{mode}"\nmechanism = "{mechanism}"\ndisable_file = "{path}.off"\n'
         f'[table]\npath = "{path}.table"\n[store]\npath = "{path}.store"\n'
-        f'[api]\nlisten = "unix:{path}.sock"\n[scheduler]\ncommands_dir = "{path.parent}"\n'
+        f'[api]\nlisten = "unix:{path}.sock"\n[scheduler]\nkind = "{scheduler}"\n'
+        f'commands_dir = "{path.parent}"\n'
     )
     return path
 
@@ -178,7 +180,7 @@ def test_without_a_file_the_commands_say_so(run: Run, default: Path) -> None:
 def test_every_command_goes_by_the_sites_settings(
     run: Run, default: Path, words: list[str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(default)
+    write(default, scheduler="pbs" if "pbs" in words else "slurm")
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
     if words == ["serve"]:
         Path(f"{default}.sock").write_text("in its place")
