@@ -14,7 +14,7 @@ these is, the more others must fit with what they ask for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -158,9 +158,8 @@ def plan_starts_in(
     line = _Line.of(waiting, own_priority, taken.live.machine)
     times = [expected(job) for job in line.records]
     requested = taken.snapshot.pending.requested_time
-    late = [late_by(job) for job in line.records]
-    share = line.of_partitions(line.late_in(lateness, late))
-    key, order, fits = _planned_with(line, times, requested, share, now)
+    late = {name: lateness(name) for name in line.partitions.tier}
+    key, order, fits = _planned_with(line, times, requested, late, now)
     priority = line.priority
     in_order = line.in_order()
 
@@ -174,9 +173,12 @@ def plan_starts_in(
     is_head = np.fromiter((id(job) in of_head for job in line.records), bool, len(line.records))
     front = (started == StartedBy.HEAD) | is_head[line.record]
     others = in_order[~front[in_order]].tolist()
-    protected = (row for row in others if late[line.record[row]] is not None)
-    if heads and (held := list(islice(protected, MOST_PROTECTED))):
+    protected = ((row, by) for row in others if (by := late_by(waiting[row])) is not None)
+    if heads and (late_by_row := dict(islice(protected, MOST_PROTECTED))):
+        held = list(late_by_row)
         first = in_order[front[in_order]]
+        late = line.partitions.late_with(late, ((waiting[row], late_by_row[row]) for row in held))
+        *_, fits = _planned_with(line, times, requested, late, now)
         front[held] = True
         fits[front] = requested[front]
         behind = in_order[~front[in_order]]
@@ -196,7 +198,7 @@ def _planned_with(
     line: _Line,
     times: Sequence[RolePrediction | None],
     requested: Int64Array,
-    share: Float64Array,
+    late: Mapping[str, float],
     now: int,
 ) -> tuple[Float64Array, Int64Array, Int64Array]:
     """Give by what records are put in order, and of each row the two times that a pass goes by.
@@ -210,6 +212,7 @@ def _planned_with(
     said = np.array([(0, 0) if t is None else (t.queue, t.backfill) for t in times], np.int64)
     queue, backfill = said.reshape(-1, 2).T
     known = np.fromiter((time is not None for time in times), bool, jobs)
+    share = line.of_partitions(line.partitions.late_by(late))
     key = queue / (1 + line.waited_s(now) / AGEING_S)
     order = np.where(known, np.maximum(np.rint(key), 1), asked).astype(np.int64)
     fits = np.where(known, backfill + np.rint((asked - backfill) * share), asked).astype(np.int64)
@@ -276,6 +279,21 @@ class _Partitions:
             named = (name for name in (job.request.queue or "").split(",") if name in self.tier)
             found = tuple(named) or (self._default or next(iter(self.tier)),)
             self._of[job.request.queue] = found
+        return found
+
+    def late_with(
+        self, latest: Mapping[str, float], held: Iterable[tuple[QueuedJob, float]]
+    ) -> dict[str, float]:
+        """Give how late the latest job of each slurm_partition is, with those behind the head.
+
+        ``held``: such jobs, and how late each is, 0 to 1. It counts by the share of the processors
+        that the job needs.
+        """
+        found = dict(latest)
+        for job, late in held:
+            for name in self.of(job):
+                share = job.request.processors / self.processors[name]
+                found[name] = max(found[name], late * share)
         return found
 
     def late_by(self, latest: Mapping[str, float]) -> dict[str, float]:
@@ -346,20 +364,6 @@ class _Line:
         }
         jobs = self.records
         return np.fromiter((highest[job.request.queue] for job in jobs), np.float64, len(jobs))
-
-    def late_in(
-        self, lateness: Callable[[str], float], late: Sequence[float | None]
-    ) -> dict[str, float]:
-        """Give of each slurm_partition how late jobs are that its own may delay, 0 to 1.
-
-        Of one behind the head its lateness counts by the share of the processors that it needs.
-        """
-        latest = {name: lateness(name) for name in self.partitions.tier}
-        for job, how_late in zip(self.records, late, strict=True):
-            for name in self.partitions.of(job) if how_late else ():
-                share = job.request.processors / self.partitions.processors[name]
-                latest[name] = max(latest[name], (how_late or 0.0) * share)
-        return self.partitions.late_by(latest)
 
     def waited_s(self, now: int) -> Int64Array:
         """Give of each record for how long it has waited, seconds."""

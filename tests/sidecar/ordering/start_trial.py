@@ -120,12 +120,13 @@ class Trial(LookedAtRun):
             profile.take(self.now, int(self.asked[job]), int(self.processors[job]))
         shadow = profile.reserve(int(self.asked[head]), int(self.processors[head]))
         late_s = max(self.now - self.promised.setdefault(head, shadow), 0)
-        share = max(min(late_s / self.head_delay_s, 1.0), self._late_waiting(jobs[blocked[0] :]))
+        share = min(late_s / self.head_delay_s, 1.0)
         waited = self.now - self.workload.submit_time[others]
         key = np.maximum(np.rint(self.order[others] / (1 + waited / AGEING_S)), 1)
-        need = self.fits[others] + np.rint((self.asked[others] - self.fits[others]) * share)
         starts: list[tuple[float, int]] = []
         old = np.flatnonzero(self.now >= self.protected_from[others])[:MOST_PROTECTED]
+        share = max(share, self._late_by(others[old]))
+        need = self.fits[others] + np.rint((self.asked[others] - self.fits[others]) * share)
         if self.protect_after_s and len(old):
             need[old] = self.asked[others[old]]
             reserved, behind = 0, np.setdiff1d(np.arange(len(others)), old)
@@ -149,9 +150,9 @@ class Trial(LookedAtRun):
                 break
         return [job for _, job in sorted(starts)]
 
-    def _late_waiting(self, jobs: Int64Array) -> float:
-        """Give how late jobs are that wait, each by the share of the machine that it needs."""
-        if self.plain_start is None:
+    def _late_by(self, jobs: Int64Array) -> float:
+        """Give how late jobs are that are protected, each by the share of the machine it needs."""
+        if self.plain_start is None or not len(jobs):
             return 0.0
         late = np.clip((self.now - self.protected_from[jobs]) / WHOLLY_LATE_S, 0, 1)
         return float((late * self.processors[jobs]).max() / self.workload.machine_processors)

@@ -238,7 +238,7 @@ def test_the_later_and_wider_a_protected_job_is_the_more_must_fit() -> None:
 
 
 def test_a_late_job_counts_by_its_share_of_its_partition_for_all_of_the_same_nodes() -> None:
-    """Two of the two nodes of `fat`, which `main` and `urgent` have, too."""
+    """Two of the two nodes of `fat`, behind its head; `main` and `urgent` have them, too."""
     cluster = _cluster(6, main=(0, 4, 1), fat=(2, 4, 1), urgent=(0, 4, 5), other=(4, 6, 1))
     for queue, late, names in (
         ("main", 0.3, ["3"]),
@@ -251,7 +251,8 @@ def test_a_late_job_counts_by_its_share_of_its_partition_for_all_of_the_same_nod
             _runs("5", 4, 1, 2),
             _waits("2", 2 if queue == "other" else 4, 1, priority=9, queue=queue),
             _waits("3", 1, 4, priority=8, queue=queue),
-            _waits("4", 2, 9, priority=7, queue="fat"),
+            _waits("6", 2, 9, priority=7, queue="fat"),
+            _waits("4", 2, 9, priority=6, queue="fat"),
         )
         plan = _plan(cluster, *jobs, expected={"3": 1}, protected={"4": late})
         assert _names(plan) == names, (queue, late)
