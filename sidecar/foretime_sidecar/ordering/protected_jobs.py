@@ -1,9 +1,9 @@
 """Whom jobs that start at once may not delay, by what is known of their starts without Foretime.
 
 Those are late whose start without Foretime is known and long ago; of the others those are taken for
-late that have waited for long. Late jobs hold reservations, and the later one is and the more of
-its slurm_partition it needs, the more others must fit with what they ask for: else a reservation
-moves away with each that is let in before it. Once all that would have started have too much work
+late that have waited for long. Late jobs hold reservations. The later one is that needs over half
+of its slurm_partition, the more others must fit with what they ask for: else its reservation moves
+away with each that is let in before it. Once all that would have started have too much work
 together, only late jobs are raised: else their reservations wait for each other.
 """
 

@@ -286,14 +286,14 @@ class _Partitions:
     ) -> dict[str, float]:
         """Give how late the latest job of each slurm_partition is, with those behind the head.
 
-        ``held``: such jobs, and how late each is, 0 to 1. It counts by the share of the processors
-        that the job needs.
+        ``held``: such jobs, and how late each is, 0 to 1. It counts for jobs that need over half of
+        the processors, wholly for one that needs all: others find room without that.
         """
         found = dict(latest)
         for job, late in held:
             for name in self.of(job):
                 share = job.request.processors / self.processors[name]
-                found[name] = max(found[name], late * share)
+                found[name] = max(found[name], late * (2 * share - 1))
         return found
 
     def late_by(self, latest: Mapping[str, float]) -> dict[str, float]:

@@ -151,11 +151,13 @@ class Trial(LookedAtRun):
         return [job for _, job in sorted(starts)]
 
     def _late_by(self, jobs: Int64Array) -> float:
-        """Give how late jobs are that are protected, each by the share of the machine it needs."""
+        """Give how late jobs are that are protected and need over half of the machine."""
         if self.plain_start is None or not len(jobs):
             return 0.0
         late = np.clip((self.now - self.protected_from[jobs]) / WHOLLY_LATE_S, 0, 1)
-        return float((late * self.processors[jobs]).max() / self.workload.machine_processors)
+        return float(
+            (late * (2 * self.processors[jobs] / self.workload.machine_processors - 1)).max()
+        )
 
     def _is_behind(self, waiting: Int64Array) -> bool:
         """Whether jobs that would have started without Foretime have too much work."""

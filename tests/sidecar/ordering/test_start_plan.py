@@ -223,9 +223,9 @@ def test_the_later_and_wider_a_protected_job_is_the_more_must_fit() -> None:
     for processors, late, names in (
         (4, 0.3, ["3"]),
         (4, 0.4, []),
-        (2, 0.6, ["3"]),
-        (2, 0.8, []),
-        (1, 1.0, ["3"]),
+        (3, 0.6, ["3"]),
+        (3, 0.7, []),
+        (2, 1.0, ["3"]),
     ):
         queue = (
             _runs("1", 0, 3, 2),
