@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.near_names import nearest
-from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 
 MAX_NODES = 10_000_000
 """No group of nodes may be larger than this."""
@@ -189,10 +188,6 @@ class Machine:
                 )
         if sum(part.default for part in self.slurm_partitions) > 1:
             raise InputError("partitions: more than one is marked as default")
-        if self.cpus > MAX_PROCESSORS:
-            raise InputError(
-                f"node_groups: they have {self.cpus:,} CPUs: give at most {MAX_PROCESSORS:,} in all"
-            )
 
     @classmethod
     def flat(cls, processors: int) -> Machine:

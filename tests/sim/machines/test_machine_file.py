@@ -145,13 +145,6 @@ def test_every_group_needs_a_slurm_partition() -> None:
         Machine((groups[0], groups[0]), (SlurmPartition("p", ("a",)),))
 
 
-def test_a_machine_has_no_more_cpus_than_can_be_simulated() -> None:
-    part = (SlurmPartition("p", ("a",)),)
-    assert Machine((NodeGroup("a", 1_000_000, 100),), part).cpus == 100_000_000
-    with pytest.raises(InputError, match="100,000,100 CPUs: give at most 100,000,000 in all"):
-        Machine((NodeGroup("a", 1_000_001, 100),), part)
-
-
 def test_names_of_a_job_follow_the_selection() -> None:
     names = Labels(np.array([0, -1], dtype=np.int32), ("x,y",))
     taken = ResourceRequests(slurm_partitions=names).take(np.array([1]))
