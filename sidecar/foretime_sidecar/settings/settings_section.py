@@ -19,7 +19,7 @@ def _is_a_name(name: str) -> None:
 
 
 def _begins_at_the_root(path: str) -> None:
-    if path and not path.startswith("/"):
+    if path not in ("", ":memory:") and not path.startswith("/"):  # SQLite's own
         raise InputError("write the whole path, from / on: not all who use it are in one folder")
 
 

@@ -167,7 +167,7 @@ def _table_kind(columns: set[str]) -> str | None:
 
 def _why_unknown(text: str) -> str:
     start = text.strip().splitlines()[0][:80]
-    if any("\udc80" <= letter <= "\udcff" for letter in start):
+    if not start.replace("\t", " ").isprintable():
         return "is no text, or was damaged; take it out of the folder, or save it again"
     if _REFUSALS.match(start):
         return f"is the error of a command: {start!r}; run it where Slurm answers, and save it anew"

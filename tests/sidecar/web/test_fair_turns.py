@@ -46,9 +46,16 @@ def test_one_piece_of_each_caller_at_a_time_in_the_order_asked() -> None:
             most[name] = max(most[name], at_work[name])
             most["all"] = max(most["all"], at_work["all"])
             changed.notify_all()
-            # No thread that is slow to begin comes after others' next pieces.
-            assert changed.wait_for(lambda: len(begun) > number or "bob" in begun, 60)
+            # No thread that is slow to begin or to end comes after others' next pieces.
+            assert changed.wait_for(
+                lambda: (
+                    (len(begun) > number or "bob" in begun)
+                    and len(begun) - at_work["all"] >= number - 1
+                ),
+                60,
+            )
             at_work.subtract((name, "all"))
+            changed.notify_all()
         return name
 
     async def asked() -> list[str]:
