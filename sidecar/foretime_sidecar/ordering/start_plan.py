@@ -159,12 +159,13 @@ def plan_starts_in(
     times = [expected(job) for job in line.records]
     requested = taken.snapshot.pending.requested_time
     late = {name: lateness(name) for name in line.partitions.tier}
-    key, order, fits = _planned_with(line, times, requested, late, now)
+    planned = _Times.of(line, times, requested, now)
+    fits = planned.fits(late)
     priority = line.priority
     in_order = line.in_order()
 
     def started_with(reservations: int) -> Int8Array:
-        snapshot = as_asked(taken.snapshot, RoleTimes(order, fits, None), priority)
+        snapshot = as_asked(taken.snapshot, RoleTimes(planned.order, fits, None), priority)
         return first_pass(snapshot, _pass_with(reservations))
 
     started = started_with(1)
@@ -178,7 +179,7 @@ def plan_starts_in(
         held = list(late_by_row)
         first = in_order[front[in_order]]
         late = line.partitions.late_with(late, ((waiting[row], late_by_row[row]) for row in held))
-        *_, fits = _planned_with(line, times, requested, late, now)
+        fits = planned.fits(late)
         front[held] = True
         fits[front] = requested[front]
         behind = in_order[~front[in_order]]
@@ -191,32 +192,57 @@ def plan_starts_in(
         job, record = waiting[row], int(line.record[row])
         if times[record] is not None and line.partitions.tier_of(job) >= highest:
             starts[record] = job  # who is the first is started by Slurm itself
-    return StartPlan(tuple(starts[at] for at in sorted(starts, key=lambda at: key[at])), heads)
+    return StartPlan(
+        tuple(starts[at] for at in sorted(starts, key=lambda at: planned.key[at])), heads
+    )
 
 
-def _planned_with(
-    line: _Line,
-    times: Sequence[RolePrediction | None],
-    requested: Int64Array,
-    late: Mapping[str, float],
-    now: int,
-) -> tuple[Float64Array, Int64Array, Int64Array]:
-    """Give by what records are put in order, and of each row the two times that a pass goes by.
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """The times that a pass goes by.
 
-    These are what its place among candidates goes by, and what it must fit with.
+    Attributes
+    ----------
+    line
+        Who waits.
+    asked, expected
+        Of each record what it asks for, and what it is expected to take: the same where nothing is.
+    key
+        Of each record, by what records are put in order.
+    order
+        Of each row, what its place among candidates goes by.
     """
-    jobs = len(line.records)
-    first = np.zeros(jobs, dtype=np.int64)  # a row of each record: all tasks ask for the same
-    first[line.record] = np.arange(len(line.record))
-    asked = requested[first]
-    said = np.array([(0, 0) if t is None else (t.queue, t.backfill) for t in times], np.int64)
-    queue, backfill = said.reshape(-1, 2).T
-    known = np.fromiter((time is not None for time in times), bool, jobs)
-    share = line.of_partitions(line.partitions.late_by(late))
-    key = queue / (1 + line.waited_s(now) / AGEING_S)
-    order = np.where(known, np.maximum(np.rint(key), 1), asked).astype(np.int64)
-    fits = np.where(known, backfill + np.rint((asked - backfill) * share), asked).astype(np.int64)
-    return key, order[line.record], fits[line.record]
+
+    line: _Line
+    asked: Int64Array
+    expected: Int64Array
+    key: Float64Array
+    order: Int64Array
+
+    @classmethod
+    def of(
+        cls,
+        line: _Line,
+        times: Sequence[RolePrediction | None],
+        requested: Int64Array,
+        now: int,
+    ) -> _Times:
+        jobs = len(line.records)
+        first = np.zeros(jobs, dtype=np.int64)  # a row of each record: all tasks ask for the same
+        first[line.record] = np.arange(len(line.record))
+        asked = requested[first]
+        said = np.array([(0, 0) if t is None else (t.queue, t.backfill) for t in times], np.int64)
+        queue, backfill = said.reshape(-1, 2).T
+        known = np.fromiter((time is not None for time in times), bool, jobs)
+        key = queue / (1 + line.waited_s(now) / AGEING_S)
+        order = np.where(known, np.maximum(np.rint(key), 1), asked).astype(np.int64)
+        return cls(line, asked, np.where(known, backfill, asked), key, order[line.record])
+
+    def fits(self, late: Mapping[str, float]) -> Int64Array:
+        """Give of each row what it must fit with, by the latest job of each slurm_partition."""
+        share = self.line.of_partitions(self.line.partitions.late_by(late))
+        fits = self.expected + np.rint((self.asked - self.expected) * share)
+        return fits.astype(np.int64)[self.line.record]
 
 
 @lru_cache(maxsize=2 * MOST_PROTECTED)
@@ -266,7 +292,7 @@ class _Partitions:
         sizes = {group.name: group.nodes * group.cpus for group in machine.node_groups}
         self.tier = {part.name: part.priority_tier for part in partitions}
         self._groups = {part.name: frozenset(part.node_groups) for part in partitions}
-        self.processors = {
+        self._processors = {
             part.name: sum(sizes[group] for group in part.node_groups) for part in partitions
         }
         self._default = next((part.name for part in partitions if part.default), None)
@@ -292,7 +318,7 @@ class _Partitions:
         found = dict(latest)
         for job, late in held:
             for name in self.of(job):
-                share = job.request.processors / self.processors[name]
+                share = job.request.processors / self._processors[name]
                 found[name] = max(found[name], late * (2 * share - 1))
         return found
 
