@@ -24,7 +24,8 @@ def _begins_at_the_root(path: str) -> None:
 
 
 def _is_not_too_large(value: object) -> None:
-    if isinstance(value, int) and value > _LARGEST:
+    numbers = value if isinstance(value, list) else [value]
+    if any(isinstance(number, int) and number > _LARGEST for number in numbers):
         raise InputError(f"give at most {_LARGEST:,}")
 
 

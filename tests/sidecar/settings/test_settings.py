@@ -105,6 +105,7 @@ def test_the_accuracy_section_is_the_production_rule() -> None:
         ("[hook]\nleave_users = ['a', 'b ']", "f:2: hook.leave_users.1 = .*is no name"),
         ('[hook]\nleave_users = ["a\\nb"]', "f:2: hook.leave_users.0 = .*is no name"),
         ("[hook]\nstarvation_guard_s = 10_000_000_001", "f:2: .*give at most 10,000,000,000"),
+        ("[accuracy]\nclass_bounds_s = [60, 99_999_999_999]", "f:2: .*give at most 10,000,000,000"),
         ("[scheduler]\ncluster = 'a b'", "f:2: .*give the name of one cluster"),
         ("store = 4", r"f:1: store = 4: it is a section; write \[store\] and below it"),
         # other ways to write the same
