@@ -237,6 +237,6 @@ def test_the_json_has_the_commands_and_what_was_done(site: Site, command: str) -
 
 def test_settings_for_slurm_are_no_plan_for_pbs(tmp_path: Path) -> None:
     settings = tmp_path / "foretime.toml"
-    settings.write_text('[scheduler]\nkind = "slurm"\npoll_interval_s = 50\n')
+    settings.write_text('[scheduler]\nkind = "slurm"\n')
     refused = CliRunner().invoke(app, ["install", "pbs", "--settings", str(settings)])
     assert "the settings are for Slurm" in str(refused.exception)

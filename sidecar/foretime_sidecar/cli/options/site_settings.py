@@ -51,8 +51,12 @@ def find_settings(given: Path | None) -> SiteSettings:
 
 
 def site_settings(given: Path | None) -> Settings:
-    """Give the site's settings; without a file say on stderr that the defaults count."""
-    found = find_settings(given)
+    """Give the settings that `find_settings` finds, `noted`."""
+    return noted(find_settings(given))
+
+
+def noted(found: SiteSettings) -> Settings:
+    """Give the settings; without a file say on stderr that the defaults count."""
     if found.missing:
         typer.echo(f"note: {found.missing}", err=True)
     return found.settings

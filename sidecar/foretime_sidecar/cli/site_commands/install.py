@@ -13,7 +13,7 @@ from foretime_sim.mocks.plugin_files import plugin_file
 
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
-from foretime_sidecar.cli.options.site_settings import site_settings
+from foretime_sidecar.cli.options.site_settings import find_settings, noted, site_settings
 from foretime_sidecar.cli.reports.install_plan import plan_json, plan_lines
 from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
@@ -82,8 +82,9 @@ def install_pbs(
 
     Example: [bold]foretime install pbs --yes[/bold]
     """
-    chosen = site_settings(settings)
-    if chosen != Settings() and chosen.scheduler.kind != "pbs":
+    found = find_settings(settings)
+    chosen = noted(found)
+    if found.file is not None and chosen.scheduler.kind != "pbs":
         raise InputError(
             'the settings are for Slurm (scheduler.kind = "slurm"): foretime install slurm'
         )
