@@ -98,7 +98,10 @@ def test_faults_are_named(change: tuple[str, str], message: str) -> None:
         (JobResources(("lon",)), "there is no partition 'lon'; did you mean 'long'?"),
         (JobResources(constraint="avx2&sse"), "no node has the feature 'sse'"),
         (JobResources(("long",), constraint="avx512"), "of which 0 fit in partition long"),
-        (JobResources(("short", "gpu"), nodes=3, gpus_per_node=1), "3 nodes for 1 task on each"),
+        (
+            JobResources(("short", "gpu"), nodes=3, gpus_per_node=1),
+            "3 nodes for 1 task on each, and 2 of such a size are there in partition short",
+        ),
     ],
 )
 def test_what_can_never_run_is_named(repository: Path, asked: JobResources, reason: str) -> None:
