@@ -186,11 +186,11 @@ def plan_starts_in(
         priority = np.empty_like(priority)
         priority[np.concatenate([first, held, behind])] = np.arange(len(waiting), 0, -1)
         started = started_with(1 + len(held))
-    highest = max((line.partitions.tier_of(job) for job in heads.values()), default=0)
+    least_tier = line.partitions.least_tier(heads)
     starts: dict[int, QueuedJob] = {}
     for row in np.flatnonzero((started != 0) & (started != StartedBy.HEAD)).tolist():
         job, record = waiting[row], int(line.record[row])
-        if times[record] is not None and line.partitions.tier_of(job) >= highest:
+        if times[record] is not None and line.partitions.may_pass(job, least_tier):
             starts[record] = job  # who is the first is started by Slurm itself
     return StartPlan(
         tuple(starts[at] for at in sorted(starts, key=lambda at: planned.key[at])), heads
@@ -336,7 +336,22 @@ class _Partitions:
             for name in self.tier
         }
 
-    def tier_of(self, job: QueuedJob) -> int:
+    def least_tier(self, heads: Mapping[str, QueuedJob]) -> dict[str, int]:
+        """Give what PriorityTier jobs of each slurm_partition need to start before head jobs.
+
+        That is the highest of the head jobs that wait for any of the same nodes.
+        """
+        tiers = {name: self._tier_of(job) for name, job in heads.items()}
+        return {
+            name: max((tiers[other] for other in tiers if groups & self._groups[other]), default=0)
+            for name, groups in self._groups.items()
+        }
+
+    def may_pass(self, job: QueuedJob, least_tier: Mapping[str, int]) -> bool:
+        """Whether a job's PriorityTier lets it start before head jobs; see `least_tier`."""
+        return self._tier_of(job) >= max(least_tier[name] for name in self.of(job))
+
+    def _tier_of(self, job: QueuedJob) -> int:
         """Give PriorityTier of a job: the highest of its slurm_partitions."""
         return max(self.tier[name] for name in self.of(job))
 

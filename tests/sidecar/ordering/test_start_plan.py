@@ -368,6 +368,23 @@ def test_behind_a_head_job_of_a_higher_tier_nothing_is_started() -> None:
     assert _names(_plan(cluster, *queue, expected={"4": 0.5, "5": 0.2})) == ["5"]
 
 
+def test_a_head_job_of_a_higher_tier_does_not_count_on_other_nodes() -> None:
+    cluster = _cluster(8, urgent=(4, 8, 5), main=(0, 4, 1), both=(3, 5, 1))
+    queue = (
+        _runs("1", 0, 3, 2),
+        _runs("2", 4, 3, 2),
+        _waits("3", 3, 1, priority=9, queue="urgent"),
+        _waits("4", 4, 1, priority=9),
+        _waits("5", 1, 4, priority=8),
+    )
+    expected = {"5": 0.5, "6": 0.5}
+    assert _names(_plan(cluster, *queue, expected=expected)) == ["5"]
+    both = _waits("7", 2, 1, priority=8, queue="both"), _waits("6", 1, 4, queue="both")
+    assert _names(_plan(cluster, *queue[:4], *both, expected=expected)) == []
+    urgent = _cluster(8, urgent=(5, 8, 5), main=(0, 4, 1), both=(3, 5, 1))
+    assert _names(_plan(urgent, *queue[:4], *both, expected=expected)) == ["6"]
+
+
 # -- against EASY in plain Python ------------------------------------------------------------------
 
 
