@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
+from foretime_sim.machines.machine import Machine
 from foretime_sim.workloads.node_request import HostChunk
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +24,7 @@ from foretime_sidecar.wording.durations import parse_duration
 Value = TypeVar("Value")
 
 _LONGEST_S = 365 * 86_400
+_RESOURCES_UNSEEN = "memory and GPUs asked for are not looked at"
 
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
@@ -131,10 +133,21 @@ class JobQuestion:
         said = []
         of_chunks = any(chunk.memory_bytes or chunk.gpus for chunk in self.chunks.chunks)
         if self.memory_per_node_mib or self.gpus_per_node or of_chunks:
-            said.append("memory and GPUs asked for are not looked at")
+            said.append(_RESOURCES_UNSEEN)
         if self.exclusive:
             said.append("whole nodes are not looked at: as many processors as asked for are enough")
         return tuple(said)
+
+    def left_out_of_hosts(self) -> tuple[str, ...]:
+        """Say what of the question is not looked at on PBS's hosts."""
+        unsaid = self.select is None and (self.memory_per_node_mib or self.gpus_per_node)
+        return (_RESOURCES_UNSEEN,) if unsaid else ()
+
+    def left_out_of_nodes(self, machine: Machine) -> tuple[str, ...]:
+        """Say what of the question is not looked at on nodes."""
+        if self.memory_per_node_mib and not all(group.memory_mib for group in machine.node_groups):
+            return ("memory asked for is not looked at on nodes that do not tell theirs",)
+        return ()
 
 
 def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQuestion:

@@ -123,6 +123,10 @@ class Learner:
         live = sum(end_time >= oldest for end_time in members.values())
         return live >= self._smallest_group
 
+    def knows(self, project: str) -> bool:
+        """Say whether a project has any history."""
+        return any(name == project for name, _ in self._members)
+
     def go_by_estimator(self, *, usable: bool) -> bool:
         """Note whether the estimator can be gone by, and say whether that is new."""
         new = usable != self._by_estimator

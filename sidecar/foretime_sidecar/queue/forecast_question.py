@@ -25,6 +25,7 @@ from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings.settings import ForecastSettings
 
 _MOST_NAMED = 8
+_OF_GPUS = "gpu:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,8 @@ class QueueMoment:
         snapshot, live = self.taken.snapshot, self.taken.live
         if self.look.cluster is not None and live is not None and job.request.queue:
             _check_partitions(job.request.queue, self.look.cluster, live)
+        if live is not None and job.asked is not None:
+            _check_gpus(job.asked, live)
         submit_time = max(job.eligible_time or snapshot.now, snapshot.now)
         told: ToldJob | ToldPbsJob
         if self.look.correction is Correction.PBS:
@@ -261,6 +264,30 @@ def _check_partitions(asked: str, cluster: Cluster, live: LiveMachine) -> None:
     if not taking.intersection(names) and not live.unmodelled.keys() & set(names):
         others = [every[name] for name in every if name in taking]
         raise InputError(f"partition {asked} takes no jobs now; {_nearest(names[0], others)}")
+
+
+def _check_gpus(asked: AskedNodes, live: LiveMachine) -> None:
+    """Refuse a job for GPUs that no node has, of the type that it names or at all."""
+    if not asked.gpus_per_node:
+        return
+    groups = live.machine.node_groups
+    wanted = {word for word in asked.constraint if word.startswith(_OF_GPUS)}
+    if any(group.gpus and wanted <= {*group.features} for group in groups):
+        return
+    shown = {
+        name
+        for part, here in zip(live.partitions, live.machine.slurm_partitions, strict=True)
+        if not part.hidden
+        for name in here.node_groups
+    }
+    there: set[str] = set()
+    for group in groups:
+        if group.gpus and group.name in shown:
+            types = [word for word in group.features if word.startswith(_OF_GPUS)]
+            there.update(types or ["gpu without a type"])
+    of_type = "".join(f" of type {word.removeprefix(_OF_GPUS)!r}" for word in sorted(wanted))
+    remedy = f"there are {', '.join(sorted(there))}" if there else "ask without GPUs"
+    raise InputError(f"no node that takes jobs has GPUs{of_type}; {remedy}")
 
 
 def _nearest(name: str, parts: Iterable[ClusterPartition]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,43 @@ def test_a_slurm_partition_that_is_not_there_or_down_is_told_apart(
     assert (error["what"], error["remedy"]) == (what, remedy)
 
 
+@pytest.mark.parametrize(
+    ("asked", "what", "remedy"),
+    [
+        (
+            "gres=gpu:nope:1",
+            "no node that takes jobs has GPUs of type 'nope'",
+            "there are gpu:a100",
+        ),
+        ("gpus=nope:1", "no node that takes jobs has GPUs of type 'nope'", "there are gpu:a100"),
+    ],
+)
+def test_gpus_that_no_node_has_are_told_with_those_that_there_are(
+    world: World, asked: str, what: str, remedy: str
+) -> None:
+    error = world.refused(f"/v1/forecast?time=60&ntasks=1&{asked}", NOBODY)
+    assert (error["what"], error["remedy"]) == (what, remedy)
+
+
+def test_without_memory_or_gpus_of_the_nodes_that_is_told(world: World) -> None:
+    unseen = "memory asked for is not looked at on nodes that do not tell theirs"
+    asked = "/v1/forecast?time=60&ntasks=1"
+    assert unseen not in world.ask(f"{asked}&mem=60G", NOBODY)["assumptions"]
+    nodes = tuple(replace(node, memory_mib=0, gpus=0, features=()) for node in NODES)
+    forecasting = world.sidecar.forecasting
+    assert forecasting is not None
+    cluster = replace(CLUSTER, nodes=nodes, counts_memory=False)
+    forecasting.looked(Look(NOW + 2, Queue(64, ()), cluster=cluster))
+    assert forecasting.refresh()
+    assert unseen in world.ask(f"{asked}&mem=999999T", NOBODY)["assumptions"]
+    assert unseen not in world.ask(asked, NOBODY)["assumptions"]
+    error = world.refused(f"{asked}&gres=gpu:1", NOBODY)
+    assert (error["what"], error["remedy"]) == (
+        "no node that takes jobs has GPUs",
+        "ask without GPUs",
+    )
+
+
 def test_advice_names_other_slurm_partitions_that_one_has_used(world: World) -> None:
     advice = world.ask("/v1/advice?time=60&nodes=1&ntasks=16", NOBODY)
     found = {each["command"].removeprefix("sbatch "): each for each in advice["alternatives"]}
@@ -181,3 +219,14 @@ def test_what_is_not_looked_at_is_said() -> None:
     assert said(gpus="3", nodes="2") == "how GPUs '3' lie on the nodes is not looked at"
     assert said(gpus="3") == "its GPUs are taken to be on one node"
     assert said(gres="gpu:3", mem="4G") == ""
+
+
+def test_on_hosts_of_pbs_memory_and_gpus_count_in_chunks_alone() -> None:
+    def unseen(**parameters: object) -> tuple[str, ...]:
+        values = {"ntasks": 4, "time": "60"} | parameters
+        return question_of(JobParameters.model_validate(values), "ann", NOW).left_out_of_hosts()
+
+    assert unseen(mem="4G") == ("memory and GPUs asked for are not looked at",)
+    assert unseen(gres="gpu:1") == unseen(mem="4G")
+    assert unseen() == ()
+    assert unseen(select="1:ncpus=4:mem=4gb") == ()

@@ -22,9 +22,12 @@ from foretime_sidecar.web.application import create_app
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
+from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
+from foretime_sim.sites.slurm.limits import Association
+from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import LEVELS
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -347,6 +350,27 @@ def test_a_small_projects_history_is_not_used(world: World) -> None:
     assert "nothing of project 'narrow' is used" in withheld["assumptions"][-1]
     assert world.ask(question + "wide")["scheduled_time_s"] < 3600
     assert world.ask(question + "narrow", ROOT)["scheduled_time_s"] < 3600
+
+
+def test_an_account_that_nobody_has_heard_of_is_told(world: World) -> None:
+    question = "/v1/forecast?processors=8&time=60&account="
+
+    def said(account: str, peer: Peer = ROOT) -> str:
+        return " ".join(world.ask(question + account, peer)["assumptions"])
+
+    assert "account 'nope' is not known: no job of it has been seen" in said("nope")
+    assert "is not known" not in said("narrow")
+    assert "is not known" not in said("nope", NOBODY)  # they are told that nothing of it is used
+    # Where the site's accounts are read these say it, to all.
+    forecasting = world.sidecar.forecasting
+    assert forecasting is not None
+    assert forecasting.board is not None
+    tree = (Association("root"), Association("Physics", parent="root", shares=1))
+    site = SlurmSite(Machine.flat(64), associations=tree)
+    forecasting.board = dataclasses.replace(forecasting.board, site=site)
+    for peer in (ROOT, NOBODY):
+        assert "account 'nope' is not known: this site's Slurm has none" in said("nope", peer)
+        assert "is not known" not in said("physics", peer)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,13 @@ def of_new(
 ) -> ForecastAnswer:
     """Answer for a job that nobody has submitted yet; waits count from ``now``."""
     board, waits = forecast.board, forecast.waits
-    of_a_pool = board.moment.taken.live is None and board.site is None
+    live = board.moment.taken.live
+    if live is not None:
+        left_out = question.left_out_of_nodes(live.machine)
+    elif board.site is not None:
+        left_out = question.left_out_of_hosts()
+    else:
+        left_out = question.left_out_of_a_pool()
     processors, ahead = question.request.processors, forecast.ahead
     reason = Reason(code="None", text="can start at once")
     if question.begin is not None and question.begin > now:
@@ -110,11 +116,7 @@ def of_new(
         reason,
         now,
         done=done,
-        assumptions=[
-            *board.assumptions,
-            *question.not_modelled,
-            *(question.left_out_of_a_pool() if of_a_pool else ()),
-        ],
+        assumptions=[*board.assumptions, *question.not_modelled, *left_out],
     )
 
 

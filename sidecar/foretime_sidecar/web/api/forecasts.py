@@ -401,13 +401,7 @@ class ForecastDesk:
         forecasting, board = self.board()
         board = of_board or board
         job, withheld = question.request, self._withheld(question.request, caller)
-        if withheld:
-            said = (
-                f"nothing of project {job.project!r} is used, as the site hides accounts"
-                if self._sidecar.private_data & HIDE_ACCOUNTS
-                else f"nothing of project {job.project!r} is used: fewer than "
-                f"{self._sidecar.settings.api.smallest_group} users made its history of such jobs"
-            )
+        if said := self._unused_account(job, board, withheld=withheld):
             question = replace(question, not_modelled=(*question.not_modelled, said))
         if question.qos is not None and not isinstance(board.site, SlurmSite):
             said = (
@@ -453,3 +447,27 @@ class ForecastDesk:
         learner = self._sidecar.learner
         with self._sidecar.lock:
             return not learner.is_group(job.project, learner.class_of(job))
+
+    def _unused_account(self, job: JobRequest, board: Board, *, withheld: bool) -> str | None:
+        """Say why nothing of a job's account is used; ``None``: it is, or the job names none."""
+        account, site = job.project, board.site
+        if account is None:
+            return None
+        if withheld and self._sidecar.private_data & HIDE_ACCOUNTS:
+            return f"nothing of project {account!r} is used, as the site hides accounts"
+        if isinstance(site, SlurmSite) and site.associations:
+            if account.lower() not in {one.account.lower() for one in site.associations}:
+                return f"account {account!r} is not known: this site's Slurm has none of this name"
+        elif not withheld and not self._heard_of(account, board):
+            return f"account {account!r} is not known: no job of it has been seen"
+        if withheld:
+            return (
+                f"nothing of project {account!r} is used: fewer than "
+                f"{self._sidecar.settings.api.smallest_group} users made its history of such jobs"
+            )
+        return None
+
+    def _heard_of(self, account: str, board: Board) -> bool:
+        with self._sidecar.lock:
+            known = self._sidecar.learner.knows(account)
+        return known or any(job.project == account for job in board.moment.requests)
