@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.files.near_names import nearest
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
 
 MAX_NODES = 10_000_000
 """No group of nodes may be larger than this."""
@@ -188,6 +189,11 @@ class Machine:
                 )
         if sum(part.default for part in self.slurm_partitions) > 1:
             raise InputError("partitions: more than one is marked as default")
+        if self.cpus > MAX_PROCESSORS:
+            raise InputError(
+                f"the nodes have {self.cpus:,} CPUs in all, and a machine at most"
+                f" {MAX_PROCESSORS:,}: give fewer nodes, or fewer CPUs of each"
+            )
 
     @classmethod
     def flat(cls, processors: int) -> Machine:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.machines.largest_machine import MAX_PROCESSORS
+
 MOST_JOBS = 50_000_000
 _LEAST_LOAD = 0.001
 MONDAY = 1_704_067_200
@@ -31,8 +33,8 @@ def check_machine(processors: int, load: float | None) -> None:
     InputError
         Unless there are 2 to 100,000,000 processors, and the load is one of `check_load`.
     """
-    if not 2 <= processors <= 100_000_000:
-        raise InputError(f"{processors} processors: the model needs 2 to 100,000,000")
+    if not 2 <= processors <= MAX_PROCESSORS:
+        raise InputError(f"{processors:,} processors: the model needs 2 to {MAX_PROCESSORS:,}")
     check_load(load)
 
 

@@ -68,7 +68,7 @@ def _hosts(draw: st.DrawFn, names: list[str], queues: list[str]) -> tuple[PbsHos
     """Hosts of one or two kinds, so that neighbours are alike, and one that is no queue's."""
     kinds = [
         (
-            {"ncpus": draw(st.integers(1, 2**30)), **draw(AMOUNTS)},
+            draw(AMOUNTS) | {"ncpus": draw(st.integers(1, 10**6))},
             draw(st.dictionaries(st.sampled_from(["arch", "gpu", "host", "vnode"]), TEXTS)),
             draw(st.integers(-1024, 1023)),
             draw(st.none() | st.sampled_from(queues)),

@@ -173,6 +173,26 @@ def test_check_names_the_first_mistake(run: Run, tmp_path: Path) -> None:
     assert f"{file}: [partitions.p]: QOS: there is no QOS 'short'; there are none" in err
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[node_groups.a]\nnodes = 20_000\ncpus = {}\n[partitions.p]\nnode_groups = ["a"]\n',
+        (
+            'scheduler = "pbs"\n[queues.workq]\n[[hosts]]\nname = "n00001"\nlast = "n20000"\n'
+            "resources_available = {{ ncpus = {} }}\n"
+        ),
+    ],
+)
+def test_a_site_is_no_larger_than_a_simulation_takes(run: Run, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text(text.format(5_000))
+    assert run("site", "check", file)[0] == 0
+    file.write_text(text.format(5_001))
+    code, out, err = run("site", "check", file)
+    assert (code, out) == (2, "")
+    assert f"{file}: the nodes have 100,020,000 CPUs in all, and a machine at most" in err
+
+
 def test_what_a_simulation_refuses_is_said_and_no_mistake(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "site.toml"
     text = '[node_groups.a]\nnodes = 4\ncpus = 8\n[partitions.p]\nnode_groups = ["a"]\n'
