@@ -1,9 +1,9 @@
 """What a campaign has found so far: one line of JSON a cell, in a file that only grows.
 
 A line is written as soon as its cell is done, so whatever kills the process, only what was running
-is lost; the disk is synced once a second, which is what a power loss may cost. A line cut short is
-passed over. One file works on any file system, shared ones of clusters included, where a database
-would not be safe.
+is lost; the disk is synced once a second, which is what a power loss may cost. A last line that was
+cut short is passed over, and taken out before the next is added. One file works on any file system,
+shared ones of clusters included, where a database would not be safe.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class CampaignStore:
 
         Raises
         ------
+        InputError
+            If a line is damaged; names file and line.
         StateError
             If the file can't be read.
         """
@@ -62,13 +64,16 @@ class CampaignStore:
         except OSError as error:
             raise StateError(f"{self.path}: can't read it: {error.strerror}") from error
         found: dict[str, Record] = {}
-        for line in text.split(b"\n"):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict) and record.get("format") == FORMAT and "id" in record:
+        lines = text.split(b"\n")
+        for number, line in enumerate(lines, 1):
+            record = _record_of(line)
+            if record is not None and record["format"] == FORMAT:
                 found[record["id"]] = record
+            elif record is None and line and number < len(lines):
+                raise InputError(
+                    f"{self.path}:{number}: the line is damaged, it is no record of a cell; take"
+                    " it out, and the cell is run again"
+                )
         return found
 
     @contextmanager
@@ -95,7 +100,7 @@ class CampaignStore:
                     f"{self.folder}: a campaign is running into this folder; wait for it, or give "
                     "another with --output"
                 ) from error
-            writer = CampaignWriter(descriptor)
+            writer = CampaignWriter(descriptor, self.path.read_bytes())
             try:
                 yield writer
             finally:
@@ -104,16 +109,27 @@ class CampaignStore:
             os.close(descriptor)
 
 
-class CampaignWriter:
-    """Adds records to the file behind a descriptor."""
+def _record_of(line: bytes) -> Record | None:
+    """Read a record; ``None`` if the line is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    whole = isinstance(record, dict) and "format" in record and isinstance(record.get("id"), str)
+    return record if whole else None
 
-    def __init__(self, descriptor: int) -> None:
+
+class CampaignWriter:
+    """Adds records to the file behind a descriptor, which has ``text`` so far."""
+
+    def __init__(self, descriptor: int, text: bytes) -> None:
         self._descriptor = descriptor
         self._synced_at = time.monotonic()
-        size = os.fstat(descriptor).st_size
-        # After a line that was cut short, begin a new one.
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        last = text.rpartition(b"\n")[2]
+        if _record_of(last) is not None:
             self._write(b"\n")
+        elif last:  # it was cut short
+            os.ftruncate(descriptor, len(text) - len(last))
 
     def add(self, record: Record) -> None:
         """Write one record.

@@ -255,6 +255,47 @@ def test_what_was_interrupted_goes_on_without_repeating(campaign_of: Make, tmp_p
         assert figures(outcome.records[cell.id]) == figures(whole.records[cell.id])
 
 
+@pytest.mark.parametrize("kept", [b'{"format":1,"id":"a', b"\0\0\0", b"7"])
+def test_a_last_line_that_was_cut_short_is_taken_out(
+    campaign_of: Make, tmp_path: Path, kept: bytes
+) -> None:
+    planned, store = plan(campaign_of(GRID)), CampaignStore(tmp_path / "out")
+    execute(planned, store, InProcess())
+    whole = store.path.read_bytes()
+    first, _, after = whole.partition(b"\n")
+    # Of the last record only the end of its line is missing: it is whole.
+    store.path.write_bytes(after + first)
+    assert execute(planned, store, InProcess()).executed == 0
+    assert store.path.read_bytes() == after + first + b"\n"
+    store.path.write_bytes(after + kept)
+    assert len(store.records()) == 11
+    assert execute(planned, store, InProcess()).executed == 1
+    assert kept not in store.path.read_bytes().splitlines()
+    assert len(store.records()) == 12
+
+
+@pytest.mark.parametrize(
+    "damage", [b'{"format":1,"id":"a', b"\0\0", b"7", b'{"format":1}', b"\xff"]
+)
+def test_a_damaged_line_is_told(campaign_of: Make, tmp_path: Path, damage: bytes) -> None:
+    planned, store = plan(campaign_of(GRID)), CampaignStore(tmp_path / "out")
+    execute(planned, store, InProcess())
+    lines = store.path.read_bytes().splitlines()
+    lines[2] = damage
+    store.path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(InputError, match=r"cells\.jsonl:3: the line is damaged"):
+        execute(planned, store, InProcess())
+    # What is told to do helps.
+    store.path.write_bytes(b"\n".join([*lines[:2], *lines[3:]]) + b"\n")
+    assert execute(planned, store, InProcess()).executed == 1
+
+
+def test_records_of_another_version_are_passed_over(tmp_path: Path) -> None:
+    store = CampaignStore(tmp_path)
+    store.path.write_text('{"format":0,"id":"a"}\n{"format":1,"id":"b"}\n')
+    assert store.records() == {"b": {"format": 1, "id": "b"}}
+
+
 def test_only_what_is_new_is_run_when_a_campaign_grows(campaign_of: Make, tmp_path: Path) -> None:
     store = CampaignStore(tmp_path / "out")
     execute(plan(campaign_of(GRID)), store, InProcess())
