@@ -128,7 +128,7 @@ def parse_mapping(text: str) -> list[MappedColumn]:
     Raises
     ------
     InputError
-        If a part is not of this form, or names an unknown fact, preset or unit.
+        If a part is not of this form, or names an unknown fact or preset.
     """
     mapping: list[MappedColumn] = []
     for part in text.split(","):
@@ -148,11 +148,8 @@ def parse_mapping(text: str) -> list[MappedColumn]:
         if any(mapped.fact == fact for mapped in mapping):
             raise InputError(f"--columns: {fact} is given twice")
         name, colon, unit = column.rpartition(":")
-        units = _units(fact)
-        if colon and unit in units:
+        if colon and unit in _units(fact):
             mapping.append(MappedColumn(fact, name, unit))
-        elif colon and units and unit.isalpha() and len(unit) <= 3:
-            raise InputError(f"--columns: {fact} has no unit {unit!r}; use {', '.join(units)}")
         else:
             mapping.append(MappedColumn(fact, column, None))
     return mapping
@@ -172,6 +169,11 @@ def _export_column(
 ) -> ExportColumn:
     """Give where a mapped column stands in the file and how it is read."""
     if mapped.column not in header:
+        name, _, unit = mapped.column.rpartition(":")
+        if name in header:
+            units = _units(mapped.fact)
+            remedy = f"use {', '.join(units)}" if units else f"it takes none: {mapped.fact}={name}"
+            raise InputError(f"--columns: {mapped.fact} has no unit {unit!r}; {remedy}")
         near = difflib.get_close_matches(mapped.column, header, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(header)}"
         raise InputError(

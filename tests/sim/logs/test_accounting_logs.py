@@ -198,7 +198,13 @@ def test_a_csv_is_read_by_its_mapping() -> None:
         ("usr=owner", "did you mean user"),
         ("owner", "neither fact=column nor a preset"),
         ("user=owner,user=id", "given twice"),
-        ("requested_time=limit:wk", "has no unit 'wk'"),
+        ("requested_time=limit:wk", "requested_time has no unit 'wk'; use ms, s, min, h, d, hms"),
+        ("runtime=limit:fortnight", "runtime has no unit 'fortnight'; use ms, s, min, h, d, hms"),
+        ("runtime=limit:", "runtime has no unit ''; use ms"),
+        ("memory_per_node=cores:kb", "memory_per_node has no unit 'kb'; use kib, mib, gib"),
+        ("submit_time=t0:min", "submit_time has no unit 'min'; use s, ms"),
+        ("user=owner:s", "user has no unit 's'; it takes none: user=owner"),
+        ("runtime=limt:fortnight", "there is no column 'limt:fortnight' for runtime"),
         ("submit_time=t0", "no column gives runtime"),
         (MAPPING.replace("cores", "owner"), "x.csv:2: owner is 'ann'"),
         (None, "--columns"),
@@ -207,6 +213,12 @@ def test_a_csv_is_read_by_its_mapping() -> None:
 def test_a_wrong_mapping_is_refused_with_the_nearest_name(columns: str | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
         parse_csv_log(CSV, source="x.csv", columns=columns)
+
+
+def test_a_columns_name_may_have_a_colon() -> None:
+    text = CSV.replace("limit", "limit:max").replace(",30,", ",00:30:00,")
+    mapping = MAPPING.replace("limit:min", "limit:max")
+    assert parse_csv_log(text, source="x.csv", columns=mapping).requested_time[0] == 1_800
 
 
 def test_format_is_told_by_content() -> None:
