@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 
 from foretime_sim.files.durations import MAX_SECONDS
 from foretime_sim.machines.largest_machine import MAX_PROCESSORS
@@ -21,6 +22,12 @@ Occupied: TypeAlias = Literal["requested", "allocated"]
 MissingRequest: TypeAlias = Literal["drop", "runtime"] | int
 
 PARTIAL_STATUSES = (2, 3, 4)
+MOST_RUNTIME_S = 3650 * DAY_S
+"""No job runs for so long but by a mistake of its log, such as a start at epoch 0.
+
+A scheduler with periodic passes goes on as long as it runs, of which a simulation needs seconds a
+year.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,8 @@ def workload_of_log(
 
     Dropped are, in this order: parts of a job that the log also has as a whole (SWF status 2 to 4),
     jobs without submit time, jobs without processors, jobs larger than the machine (requested or
-    allocated), jobs without runtime or with a runtime of 0 s, and jobs without requested time.
+    allocated), jobs without runtime or with a runtime of 0 s, jobs without requested time, and jobs
+    that run for longer than `MOST_RUNTIME_S`.
     A job occupies the processors that the filters say.
 
     Parameters
@@ -173,7 +181,9 @@ def workload_of_log(
     drop(f"more than {machine:,} processors", (requested > machine) | (allocated > machine))
     drop("no runtime", unknown_runtime)
     drop("runtime of 0 s", runtime == 0)
+    lasting = np.minimum(runtime, requested_time) if filters.overruns == "cut" else runtime
     drop("no requested time", requested_time == 0)
+    drop(f"runtime over {MOST_RUNTIME_S // DAY_S:,} days", lasting > MOST_RUNTIME_S)
     if not kept.any():
         reasons = "; ".join(f"{count_jobs(jobs)}: {reason}" for reason, jobs in dropped)
         raise InputError(f"{log.source}: no job is left after filtering ({reasons})")
@@ -200,7 +210,6 @@ def workload_of_log(
     over = runtime > requested_time
     if filters.overruns == "cut":
         note_change("runtime cut to the requested time", over)
-        runtime = np.minimum(runtime, requested_time)
 
     jobs = np.flatnonzero(kept).astype(np.int64)
     selected = log.take(jobs)
@@ -223,7 +232,7 @@ def workload_of_log(
         job_id=selected.job_id,
         submit_time=selected.submit_time.filled(0),
         processors=np.where(first > 0, first, second)[jobs],
-        actual_runtime=runtime[jobs],
+        actual_runtime=lasting[jobs],
         requested_time=requested_time[jobs],
         logged_wait=_unless_all_masked(selected.wait),
         status=_unless_all_masked(selected.status),

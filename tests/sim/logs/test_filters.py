@@ -61,6 +61,24 @@ def test_every_reason_counts_once_and_in_order() -> None:
     assert "1 job dropped: no runtime" in report.text
 
 
+def test_jobs_that_run_for_centuries_are_dropped() -> None:
+    days, centuries = 3_650 * 86_400, 10**10
+    jobs = log(
+        job(1, runtime=days, limit=days),
+        job(2, runtime=days + 1, limit=centuries),
+        job(3, runtime=centuries, limit=centuries),
+        job(4, runtime=centuries, limit=3_600),
+        job(5, limit=centuries),
+    )
+    workload, report = workload_of_log(jobs)
+    assert workload.job_id.tolist() == [1, 4, 5]
+    assert "2 jobs dropped: runtime over 3,650 days" in report.text
+    workload, report = workload_of_log(jobs, filters=Filters(overruns="keep"))
+    assert workload.job_id.tolist() == [1, 5]
+    with pytest.raises(InputError, match=r"no job is left .*runtime over 3,650 days"):
+        workload_of_log(log(job(3, runtime=centuries, limit=centuries)))
+
+
 def test_overruns_can_be_kept() -> None:
     workload, _ = workload_of_log(log(job(runtime=300)), filters=Filters(overruns="keep"))
     assert workload.actual_runtime[0] == 300
