@@ -126,6 +126,12 @@ class PolicyDetails(OptionGroup):
     @property
     def values(self) -> dict[str, Any]:
         """What is given, by the keys of a policy file."""
+        for option, value in (("--guard-by", self.guard_by), ("--guard-share", self.guard_share)):
+            if self.guard == OFF and value is not None:
+                raise InputError(
+                    f"{option} {value}: there is no guard under --guard off; give --guard a time,"
+                    f" or leave {option} out"
+                )
         given = {
             "guard_s": _seconds("--guard", self.guard, OFF, zero=True),
             "guard_by": self.guard_by,

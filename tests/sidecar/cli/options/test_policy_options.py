@@ -142,6 +142,11 @@ def test_guard_and_ageing_are_for_those_that_have_them(found: Found) -> None:
             "the starvation guard is for the kinds of easy",
         ),
         (("--guard-by", "plain-easy"), "guard_by is plain-easy, but there is no guard"),
+        (("--guard", "off", "--guard-share", "3"), "--guard-share 3.0: there is no guard under"),
+        (
+            ("--guard", "off", "--guard-by", "plain-easy"),
+            "--guard-by plain-easy: there is no guard",
+        ),
         (("--guard", "60", "--guard-by", "easy"), "'easy' is not one of"),
         (("--guard", "60", "--guard-share", "0.5"), "only a guard by a plain EASY"),
         (("--ageing", "60"), "only candidates of easy-sjbf and easy-wspt"),
@@ -154,6 +159,17 @@ def test_wrong_policies_are_refused_in_one_line(
     code, out, err = run("simulate", log, *options)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert says in err
+
+
+def test_a_guard_of_a_policy_file_can_be_turned_off(run: Run, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "guarded.toml"
+    file.write_text('guard_s = 60\nguard_by = "plain-easy"\nguard_share = 0.5\n')
+    code, out, _ = run("simulate", log, "--policy", file, "--guard", "off")
+    assert code == 0
+    assert "guard off" in out
+    code, _, err = run("replay", log, "--warm-up", "0", "--guard", "off", "--guard-share", "3")
+    assert code == 2
+    assert "--guard-share 3.0: there is no guard under --guard off; give --guard a time" in err
 
 
 def test_known_policies_are_printed_as_files(run: Run, tmp_path: Path) -> None:
