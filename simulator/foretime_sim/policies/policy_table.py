@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from foretime_estimators.jobs.errors import InputError
 from pydantic import BaseModel, ConfigDict, Field
 
-from foretime_sim.policies.families import FAMILIES, Compression, with_settings
+from foretime_sim.policies.families import FAMILIES, Compression, has_setting, with_settings
 from foretime_sim.policies.guard import GuardBy, parse_guard
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.pbs import Pbs
@@ -183,14 +183,21 @@ def policy_of(values: Mapping[str, Any], folder: Path | None = None) -> Policy:
         return _policy_of_site_file(given, folder)
     if given.get("guard_s") == OFF:  # with all that belongs to it
         given = {key: value for key, value in given.items() if not key.startswith("guard_")}
+    family = backfill_named(given.get("backfill", "easy"), folder)
+    of_slack = [key for key in SLACK_KEYS if key in given]
+    if of_slack and not has_setting(family, "settings"):
+        raise InputError(
+            f"{of_slack[0]} is {given[of_slack[0]]}: only slack backfilling has a slack, not"
+            f" {family}: leave it out"
+        )
     family = with_settings(
-        backfill_named(given.get("backfill", "easy"), folder),
+        family,
         guard=parse_guard(
             given.get("guard_s"),
             GuardBy.parse(given.get("guard_by", GuardBy.REQUESTED_PLAN.value)),
             given.get("guard_share", 0.0),
         ),
-        settings=_slack(given) if given.keys() & set(SLACK_KEYS) else None,
+        settings=_slack(given) if of_slack else None,
         **_read(_OF_A_FAMILY, given),
     )
     policy = Policy(backfill=family, **_read(_OF_ALL, given))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,7 +15,7 @@ from foretime_sim.engine.site_refusals import site_refusals
 from foretime_sim.policies.families import FAMILIES, Backfill, Slack, has_setting
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.policy_switching import is_switched
-from foretime_sim.policies.policy_table import SLACK_KEYS, policy_of
+from foretime_sim.policies.policy_table import SLACK_KEYS, PolicyTable, policy_of
 from foretime_sim.policies.site_machine import site_of
 from foretime_sim.policies.slack import SlackSettings
 from foretime_sim.scores.policy_comparison import PolicyCase
@@ -64,7 +66,9 @@ class PolicyChoices:
         for name, values in crossed:
             if _is_unplanned(values) and str(Backfill.PLANNING) in backfills:
                 continue
-            policy = runnable_policy(values)
+            of_file = values.keys() - self.shared.keys() - self.axes.keys()
+            with naming_options(of_file):
+                policy = runnable_policy(values)
             for estimator in self.estimators:
                 named = self._name(name, values, policy, estimator)
                 cases.setdefault((policy, estimator), PolicyCase(named, policy, estimator))
@@ -116,6 +120,26 @@ def runnable_policy(values: Values) -> Policy:
     for refusal in () if site is None else site_refusals(site):
         raise InputError(f"{values['site']}: {refusal}")
     return policy
+
+
+@contextmanager
+def naming_options(of_file: Collection[str]) -> Iterator[None]:
+    """Have what is wrong with a policy name options in place of its keys.
+
+    Parameters
+    ----------
+    of_file
+        Keys that a policy file gave, which are named as there.
+    """
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        for key in PolicyTable.model_fields.keys() - set(of_file):
+            # What is no word of its own is a key, others are one where they are said to be wrong.
+            found = rf"\b{key}\b" if "_" in key else rf"^{key}(?= is )"
+            text = re.sub(found, f"--{key.removesuffix('_s').replace('_', '-')}", text)
+        raise InputError(text) from error
 
 
 def _backfill(values: Values) -> str:

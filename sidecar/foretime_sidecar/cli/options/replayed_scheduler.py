@@ -17,7 +17,7 @@ from foretime_sim.policies.slack import Overruns
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.cli.options.mechanism_options import MechanismOptions
-from foretime_sidecar.cli.options.policy_cases import runnable_policy
+from foretime_sidecar.cli.options.policy_cases import naming_options, runnable_policy
 from foretime_sidecar.cli.options.policy_details import PolicyDetails
 from foretime_sidecar.cli.options.policy_options import OnePolicyOptions
 
@@ -27,7 +27,7 @@ FOR_RESEARCH = (
     " left out."
 )
 """What a policy that is no scheduler's own leaves out."""
-_OF_THE_GUARD = ("guard_s", "guard_by", "guard_share")
+_OF_THE_GUARD = {"guard_s", "guard_by", "guard_share"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,13 @@ class ReplayedScheduler:
             )
         named = {} if chosen.policy is None else read_policy(chosen.policy)
         said = named | chosen.values | self.details.values
+        of_file = named.keys() - chosen.values.keys() - self.details.values.keys()
         if chosen.scheduler == "policy" and chosen.site is not None:
             raise InputError("--scheduler policy: --site has a scheduler: leave one of them out")
         if "site" in said:
-            return _of_scheduler(runnable_policy(said), chosen.scheduler)
+            with naming_options(of_file):
+                policy = runnable_policy(said)
+            return _of_scheduler(policy, chosen.scheduler)
         if self._kind != "policy":
             if self._of_a_policy:
                 raise InputError(
@@ -87,11 +90,12 @@ class ReplayedScheduler:
                 )
             return None
         values = self.mechanism.policy_values | said
-        if "guard_s" not in values:
-            unguarded = {key: value for key, value in values.items() if key not in _OF_THE_GUARD}
-            if policy_of(unguarded).backfill.head_only:
-                values["guard_s"] = _GUARD_S
-        policy = policy_of(values)
+        with naming_options(of_file):
+            if "guard_s" not in values:
+                unguarded = {key: values[key] for key in values.keys() - _OF_THE_GUARD}
+                if policy_of(unguarded).backfill.head_only:
+                    values["guard_s"] = _GUARD_S
+            policy = policy_of(values)
         if policy.overruns is not Overruns.KILL:
             raise InputError(
                 f"overruns is {policy.overruns}: a scheduler kills jobs at their limits; take it"

@@ -141,7 +141,10 @@ def test_guard_and_ageing_are_for_those_that_have_them(found: Found) -> None:
             ("--policy", "planning", "--guard", "60"),
             "the starvation guard is for the kinds of easy",
         ),
-        (("--guard-by", "plain-easy"), "guard_by is plain-easy, but there is no guard"),
+        (
+            ("--guard-by", "plain-easy"),
+            "--guard-by is plain-easy, but there is no guard: give --guard as well",
+        ),
         (("--guard", "off", "--guard-share", "3"), "--guard-share 3.0: there is no guard under"),
         (
             ("--guard", "off", "--guard-by", "plain-easy"),
@@ -170,6 +173,19 @@ def test_a_guard_of_a_policy_file_can_be_turned_off(run: Run, log: Path, tmp_pat
     code, _, err = run("replay", log, "--warm-up", "0", "--guard", "off", "--guard-share", "3")
     assert code == 2
     assert "--guard-share 3.0: there is no guard under --guard off; give --guard a time" in err
+
+
+def test_what_a_file_and_an_option_say_is_told_apart(run: Run, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "slack.toml"
+    file.write_text('backfill = "slack"\nslack_factor = 2\n')
+    for command in ("simulate", "replay"):
+        options = (command, log, "--policy", file, "--warm-up", "0")
+        code, _, err = run(*options, "--backfill", "easy")
+        assert code == 2
+        assert err.startswith("foretime: slack_factor is 2.0: only slack backfilling has a slack")
+        code, _, err = run(*options, "--slack-factor", "-1")
+        assert code == 2
+        assert err.startswith("foretime: --slack-factor is -1.0: give 0 or more average waits")
 
 
 def test_known_policies_are_printed_as_files(run: Run, tmp_path: Path) -> None:

@@ -342,9 +342,11 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--slack-factor", "3"), "only slack backfilling has a slack, not easy"),
+        (("--slack-factor", "3"), ": --slack-factor is 3.0: only slack backfilling has a slack"),
+        (("--slack-weights", "1,1,1,0"), ": --slack-weights is 1,1,1,0: only slack backfilling"),
+        (("--average-wait", "1:00"), ": --average-wait is 60: only slack backfilling has a slack"),
         (("--backfill", "slack", "--slack-factor", "much"), "--slack-factor much: give a number"),
-        (("--backfill", "slack", "--slack-factor", "-1"), "slack_factor is -1.0: give 0 or more"),
+        (("--backfill", "slack", "--slack-factor", "-1"), ": --slack-factor is -1.0: give 0"),
         (("--backfill", "slack", "--insertion-order", "asc"), "did you mean 'ast'?"),
         (("--backfill", "slack", "--slack-weights", "1,1"), "--slack-weights 1,1: give four"),
         (("--backfill", "slack", "--average-wait", "long"), "--average-wait: 'long'"),
@@ -368,7 +370,7 @@ def test_replay_checks_too(run: Run, log: Path, monkeypatch: pytest.MonkeyPatch)
         (("--estimator", "blend"), "blend needs a number"),
         (("--roles", "12"), "unknown roles"),
         (("--depth", "many"), "--depth many: give a whole number"),
-        (("--depth", "0"), "depth is 0: give 1 or more"),
+        (("--depth", "0"), ": --depth is 0: give 1 or more"),
         (("--compression", "zip"), "unknown compression 'zip'"),
         (("--backfill", "planning", "--guard", "60"), "the starvation guard is for"),
         (("--reservations", "/no/such.csv"), "/no/such.csv: there is no such file"),
