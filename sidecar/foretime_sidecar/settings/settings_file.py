@@ -17,6 +17,7 @@ import pydantic
 import pydantic_core
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
+from foretime_sim.files.toml_messages import message_of
 from foretime_sim.files.toml_text import parse_toml
 
 from foretime_sidecar.settings.settings import Settings
@@ -204,8 +205,7 @@ def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:
         return (
             f"{place}: {name} = {problem['input']!r}: it is a section; write [{name}] and below it"
         )
-    message = problem["msg"]  # names in it, such as blend:A, keep their case
-    return f"{place}: {name} = {problem['input']!r}: {message[0].lower()}{message[1:]}"
+    return f"{place}: {name} = {problem['input']!r}: {message_of(problem)}"
 
 
 def _nearest(name: str, candidates: list[str]) -> str:

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from foretime_estimators.accuracy.accuracy import ClassHistory
 from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_sim.files.toml_messages import message_of
 from foretime_sim.workloads.node_request import NeverRunsError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
@@ -105,7 +106,7 @@ def _answer_errors(app: FastAPI) -> None:
         given = first.get("input")
         what = f"{where} is missing"
         if first["type"] != "missing":
-            what = f"{where} = {given!r}: {first['msg'].lower()}"
+            what = f"{where} = {given!r}: {message_of(first)}"
         return ApiError(400, what, where, "GET /openapi.json describes every parameter").response()
 
     @app.exception_handler(HTTPException)

@@ -59,9 +59,9 @@ WRONG = {
     "roles": (LOG + "[grid]\nroles = '12'", ["[grid] roles = '12'", "three digits"]),
     "no growth": (
         LOG + "[grid]\ninterarrival_factor = [1, 0]",
-        ["c.toml:4: [grid] interarrival_factor = 0", "greater than 0"],
+        ["c.toml:4: [grid] interarrival_factor = 0", "give more than 0"],
     ),
-    "not a number": (LOG + "load = 'high'", ["[[logs]] number 1 load = 'high'", "valid number"]),
+    "not a number": (LOG + "load = 'high'", ["[[logs]] number 1 load = 'high'", "give a number"]),
     "not a table": ("grid = 3\n" + LOG, ["c.toml:1: grid", "write it as a table, [grid]"]),
     "not tables": ("[logs]\npath = 'x'", ["c.toml:1: logs", "[[logs]]"]),
     "second log": (

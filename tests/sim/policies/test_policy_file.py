@@ -150,7 +150,7 @@ WRONG = {
     ),
     "a campaign's table": ('[grid]\norder = "sjf"', ["mine.toml:1: grid: there is no such key"]),
     "unknown value": ('\norder = "sfj"', ["mine.toml:2: order = 'sfj'", "did you mean 'sjf'?"]),
-    "a list": ('order = ["sjf"]', ["mine.toml:1: order = ['sjf']", "valid string"]),
+    "a list": ('order = ["sjf"]', ["mine.toml:1: order = ['sjf']", "give a text"]),
     "a duration": ('guard_s = "6:00:00"', ["mine.toml:1: guard_s = '6:00:00'", 'or "off"']),
     "weights": ('slack_weights = "1,1"', ["mine.toml:1: slack_weights = '1,1'", "four numbers"]),
     "no priorities": ('order = "priority"', ["mine.toml:1: order = 'priority'", "no priorities"]),

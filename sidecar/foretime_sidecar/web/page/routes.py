@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse
 from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_sim.files.toml_messages import message_of
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -261,7 +262,7 @@ def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).replace("_", "-")
-        raise InputError(f"--{name}: {first['msg'].lower()}; write it as for sbatch") from error
+        raise InputError(f"--{name}: {message_of(first)}; write it as for sbatch") from error
 
 
 def _wrong(error: ForetimeError, asked: Mapping[str, str]) -> dict[str, str]:

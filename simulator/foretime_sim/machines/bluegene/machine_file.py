@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from foretime_sim.files.compressed_files import read_text
 from foretime_sim.files.near_names import nearest
+from foretime_sim.files.toml_messages import message_of
 from foretime_sim.files.toml_text import parse_toml
 from foretime_sim.machines.bluegene.geometry import (
     DIGITS,
@@ -190,8 +191,7 @@ def _explain(problem: pydantic_core.ErrorDetails) -> str:
         return f"{table}{key!r} is unknown{nearest(str(key), _known(path[:-1]))}"
     if problem["type"] == "missing":
         return f"{table}{key} is missing ({_model(path[:-1]).model_fields[str(key)].description})"
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{table}{key} is {problem['input']!r}: {message[0].lower() + message[1:]}"
+    return f"{table}{key} is {problem['input']!r}: {message_of(problem)}"
 
 
 def _place(path: Sequence[int | str]) -> tuple[str, str]:

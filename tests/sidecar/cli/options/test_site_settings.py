@@ -117,7 +117,7 @@ def test_files_may_begin_with_a_byte_order_mark(default: Path, tmp_path: Path) -
     ("text", "says"),
     [
         ("api = 1\n", "default.toml:1: api = 1: it is a section; write [api] and below it"),
-        ("\n[api]\nlisten = 8642\n", "default.toml:3: api.listen = 8642: input should be a valid"),
+        ("\n[api]\nlisten = 8642\n", "default.toml:3: api.listen = 8642: give a text"),
         ("\n[api]\nlistne = 'unix:/s'\n", "default.toml:3: unknown setting 'api.listne'; did you"),
         ("[hook]\nmode = 1\n[api]\nlistne = ''\n", "default.toml:4: unknown setting 'api.listne'"),
         ("[apii]\nlisten = 'unix:/s'\n", "default.toml:1: unknown setting 'apii'; did you mean"),
