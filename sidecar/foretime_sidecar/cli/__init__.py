@@ -18,6 +18,7 @@ from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
 from foretime_sidecar.cli.frame.printable_text import print_what_can_be_shown
+from foretime_sidecar.wording.printable import printable
 
 
 def main() -> None:
@@ -53,5 +54,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"foretime: {' '.join(message.split())}", file=sys.stderr)
+    print(printable(f"foretime: {' '.join(message.split())}"), file=sys.stderr)
     return code

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from foretime_sidecar.cli.frame.lazy_commands import CommandModule, add_commands
+from foretime_sidecar.cli.frame.printable_text import say
 
 SIMULATION_PACKAGES = frozenset({"lupa", "matplotlib", "pandas"})
 """What the extra ``sim`` installs."""
@@ -160,7 +161,7 @@ def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version  # slow to import, and seldom asked for
 
-        typer.echo(f"foretime {version('foretime')}")
+        say(f"foretime {version('foretime')}")
         raise typer.Exit
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from foretime_sidecar.wording.printable import printable
 
 _ANY_WIDTH = 1_000
 _FOLDED_WIDTH = 8
@@ -12,9 +19,25 @@ _HEIGHT = 25
 """Of no use here, but without it rich takes every terminal with TERM=dumb for 80 columns wide."""
 
 
+class _PrintableConsole(Console):
+    """Escapes control characters of what it prints, as names in logs may have some."""
+
+    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as rich has it
+        return super().render_str(printable(text), **how)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield segment._replace(text=printable(segment.text))
+
+
 def console_of_width(width: int, *, highlight: bool = True) -> Console:
     """Give a console that is so wide on every terminal; ``highlight`` colours numbers."""
-    return Console(width=width, height=_HEIGHT, highlight=highlight)
+    return _PrintableConsole(width=width, height=_HEIGHT, highlight=highlight)
 
 
 def table_width(table: Table) -> int:

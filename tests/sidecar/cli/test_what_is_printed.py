@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from foretime_sidecar.cli.reports.whole_tables import print_uncut, print_whole
+from rich.table import Table
+from rich.text import Text
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -157,3 +161,51 @@ def test_reasons_of_outputs(
     code, _, err = run("config", "show", tmp_path / "nope.toml")
     assert code == 2
     assert "No such file or directory; name a TOML file (foretime config show prints one" in err
+
+
+EVIL = "ann\x1b]0;x\x07\x9b2J\x7f"
+SHOWN = "ann\\x1b]0;x\\x07\\x9b2J\\x7f"
+
+
+def test_tables_show_control_characters_of_names(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("user", "jobs", title="Ann\x1b[2J")
+    table.add_row(EVIL, "1")
+    table.add_row("x" * len(SHOWN), "2")
+    print_whole(table)
+    print_uncut(Text(EVIL))
+    title, *rows, text = capsys.readouterr().out.splitlines()
+    assert title.strip() == r"Ann\x1b[2J"
+    assert text == SHOWN.replace(r"\x07", "")  # which rich takes out of its texts
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert not any(row != "".join(filter(str.isprintable, row)) for row in rows)
+
+
+def test_messages_show_control_characters_and_json_is_exact(run: Run, tmp_path: Path) -> None:
+    log, site = tmp_path / "log.txt", tmp_path / "site.toml"
+    log.write_text(
+        "JobID|User|Account|Partition|Submit|Start|End|Elapsed|State|NCPUS|Timelimit\n"
+        f"1|{EVIL}|physics|main|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00"
+        "|01:00:00|COMPLETED|4|02:00:00\n"
+    )
+    name = "".join(f"\\u{ord(letter):04x}" for letter in EVIL)
+    site.write_text(
+        "[slurm]\nAccountingStorageEnforce = ['associations']\n"
+        "[node_groups.a]\nnodes = 1\ncpus = 8\n[partitions.main]\nnode_groups = ['a']\n"
+        f'[accounts.root]\n[accounts."{name}"]\nParent = "root"\nFairshare = 7\n'
+    )
+    code, _, err = run("simulate", log, "--site", site)
+    assert code == 2
+    assert SHOWN in err
+    _, out, _ = run("site", "show", site)
+    assert SHOWN in out
+    assert EVIL not in out
+    _, out, _ = run("site", "show", site, "--json")
+    assert EVIL in {each["account"] for each in json.loads(out)["associations"]}
+
+
+def test_what_is_for_people_goes_through_say(repository: Path) -> None:
+    exact = re.compile(r"json\.dumps|nl=False|get_help\(\)|printable\(")
+    for folder in ("sidecar/foretime_sidecar/cli", "simulator/studies"):
+        for path in (repository / folder).rglob("*.py"):
+            for line in path.read_text().splitlines():
+                assert "typer.echo(" not in line or exact.search(line), f"{path}: {line}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import typer
 from foretime_sim.campaigns.cells import Cell, Plan
 from foretime_sim.campaigns.execution import Executor, Outcome, execute, to_do
 from foretime_sim.campaigns.runs import Record
@@ -13,6 +12,7 @@ from foretime_sim.campaigns.timing import TimeEstimate, told
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.wording.counts import counted
 
 _LINE_EVERY_S = 30.0
@@ -73,8 +73,6 @@ def run_cells(
             progress.update(bar, advance=1, left=left if waiting else "")
             if not console.is_terminal and now >= next_line and waiting:
                 next_line = now + _LINE_EVERY_S
-                typer.echo(
-                    f"{total - len(waiting):,} of {counted(total, 'cell')}, {left}", err=True
-                )
+                say(f"{total - len(waiting):,} of {counted(total, 'cell')}, {left}", err=True)
 
         return execute(planned, store, executor, retry_failed=retry_failed, progress=ended)

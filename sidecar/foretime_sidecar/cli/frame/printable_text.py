@@ -6,6 +6,10 @@ import codecs
 import io
 import sys
 
+import typer
+
+from foretime_sidecar.wording.printable import printable
+
 _SHOWN_AS = {
     "–": "-",
     "—": "-",
@@ -22,6 +26,11 @@ _SHOWN_AS = {
 }
 _NAME = "foretime"
 """Of the error handler."""
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print a line, or several, for people; names in it can't change the terminal."""
+    typer.echo(printable(text), err=err)
 
 
 def print_what_can_be_shown() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options import daemon_options
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import read_settings
@@ -58,5 +57,5 @@ def site_settings(given: Path | None) -> Settings:
 def noted(found: SiteSettings) -> Settings:
     """Give the settings; without a file say on stderr that the defaults count."""
     if found.missing:
-        typer.echo(f"note: {found.missing}", err=True)
+        say(f"note: {found.missing}", err=True)
     return found.settings

@@ -6,12 +6,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import typer
 from foretime_sim.machines.bluegene.floor import passed_midplanes, places, side_by_side
 from foretime_sim.machines.bluegene.geometry import DIGITS
 from foretime_sim.machines.bluegene.machine import BgpMachine, BgpPartition
 from rich.table import Table
 
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.reports.whole_tables import print_uncut
 from foretime_sidecar.wording.counts import counted
 
@@ -34,11 +34,11 @@ def print_machine(described: BgpMachine) -> None:
             _shapes(parts),
         )
     print_uncut(table)
-    typer.echo()
-    typer.echo(_floor(described, {}))
+    say()
+    say(_floor(described, {}))
     pairs = int(np.triu(described.overlaps, 1).sum())
     wired = int(np.triu(described.wiring_conflicts).sum())
-    typer.echo(
+    say(
         f"{described.name}: {described.nodes:,} nodes of {described.cores_per_node} cores, "
         f"{counted(len(described.midplane_names), 'midplane')} of {described.nodes_per_midplane}; "
         f"{counted(len(described.bgp_partitions), 'partition')}: "
@@ -60,21 +60,21 @@ def print_bgp_partition(described: BgpMachine, index: int) -> None:
     about = [f"{part.nodes:,} nodes", counted(len(part.midplanes), "midplane")]
     about += [shape] if shape else []
     about += [part.links.value] if part.links else []
-    typer.echo(f"{part.name}: {', '.join(about)}, {counted(len(part.wires), 'wire')}\n")
-    typer.echo(_floor(described, marks))
-    typer.echo("##  its own" + ("    ==  passed by its wires" if passed else "") + "\n")
+    say(f"{part.name}: {', '.join(about)}, {counted(len(part.wires), 'wire')}\n")
+    say(_floor(described, marks))
+    say("##  its own" + ("    ==  passed by its wires" if passed else "") + "\n")
     overlapping = [i for i in np.flatnonzero(described.overlaps[index]) if i != index]
     sizes = Counter(described.bgp_partitions[i].nodes for i in overlapping)
     by_size = ", ".join(f"{sizes[nodes]} of {nodes:,} nodes" for nodes in sorted(sizes))
-    typer.echo(f"overlaps {counted(len(overlapping), 'partition')}" + (by_size and f": {by_size}"))
+    say(f"overlaps {counted(len(overlapping), 'partition')}" + (by_size and f": {by_size}"))
     wired = _names(described, described.wiring_conflicts[index])
-    typer.echo(f"conflicts by wires alone with {len(wired)}" + "".join(f"\n  {n}" for n in wired))
+    say(f"conflicts by wires alone with {len(wired)}" + "".join(f"\n  {n}" for n in wired))
     for axis in "XYZ":
         cables = sorted(wire for wire in part.wires if wire.count(f"{axis}_") == 2)
         if cables:
-            typer.echo(f"cables in {axis}: {len(cables)}")
+            say(f"cables in {axis}: {len(cables)}")
             for cable in cables:
-                typer.echo(f"  {' to '.join(cable.split(f'{axis}_')[1:])}")
+                say(f"  {' to '.join(cable.split(f'{axis}_')[1:])}")
 
 
 def _floor(described: BgpMachine, marks: dict[int, str]) -> str:

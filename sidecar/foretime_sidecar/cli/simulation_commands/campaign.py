@@ -24,6 +24,7 @@ from foretime_sidecar.cli.frame.campaign_progress import run_cells
 from foretime_sidecar.cli.frame.interruption import INTERRUPTED, terminable
 from foretime_sidecar.cli.frame.option_groups import OptionGroup, with_option_groups
 from foretime_sidecar.cli.frame.output_files import check_folder, check_no_file
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.reports.campaign_tables import (
     cells_table,
@@ -111,7 +112,7 @@ class WorkerOptions(OptionGroup):
             jobqueue = planned.campaign.jobqueue
             cluster = submitted_cluster(self.dask_jobqueue, jobqueue, self.workers or 1)
         dask = stack.enter_context(DaskWorkers(cluster, idle=None if quiet else _tell_idle))
-        typer.echo(f"Dask's dashboard: {dask.dashboard}", err=True)
+        say(f"Dask's dashboard: {dask.dashboard}", err=True)
         return dask, self.workers
 
 
@@ -156,7 +157,7 @@ def run_command(
         typer.echo(json.dumps(document, indent=2))
     else:
         done = len(outcome.records) - len(outcome.failed)
-        typer.echo(
+        say(
             f"{done:,} of {counted(len(planned.cells), 'cell')} done, "
             f"{outcome.executed:,} of them now, in {told(wall_clock_s)}; report: {report}"
         )
@@ -177,7 +178,7 @@ def _run(
         except KeyboardInterrupt:
             kept = len(planned.cells) - len(to_do(planned, store.records()))
             planned_cells = counted(len(planned.cells), "cell")
-            typer.echo(
+            say(
                 f"foretime: interrupted with {kept:,} of {planned_cells} kept in {store.folder}; "
                 "run it again to go on",
                 err=True,
@@ -199,10 +200,10 @@ def _written(planned: Plan, store: CampaignStore) -> tuple[list[Path], Path]:
 def _tell_failures(planned: Plan, failed: Sequence[Record], before: Mapping[str, Record]) -> None:
     """Say which cells failed, and how many had failed before this run."""
     for line in failure_lines(planned, failed):
-        typer.echo(f"foretime: {line}", err=True)
+        say(f"foretime: {line}", err=True)
     earlier = sum(before.get(record["id"]) == record for record in failed)
     if earlier:
-        typer.echo(
+        say(
             f"foretime: {earlier:,} of these failed in an earlier run; --retry-failed runs such "
             "cells again",
             err=True,
@@ -242,11 +243,11 @@ def status_command(
         return
     print_whole(state_table(planned, records))
     if any(cell.id not in records for cell in planned.cells):
-        typer.echo(f"about {told(remaining_s)} of one worker's time to go")
+        say(f"about {told(remaining_s)} of one worker's time to go")
     for line in failure_lines(planned, failures):
-        typer.echo(line)
+        say(line)
     if failures:
-        typer.echo("foretime campaign run --retry-failed runs them again")
+        say("foretime campaign run --retry-failed runs them again")
 
 
 @app.command("report")
@@ -273,7 +274,7 @@ def report_command(
         files = {"tables": [str(path) for path in tables], "report": str(report)}
         typer.echo(json.dumps({**counts(planned, records), **files}, indent=2))
     else:
-        typer.echo(str(report))
+        say(str(report))
 
 
 @app.command("check")
@@ -324,18 +325,18 @@ def check_command(
         typer.echo(json.dumps(document, indent=2))
         return
     policies = len({tuple(cell.policy.values()) for cell in planned.cells})
-    typer.echo(
+    say(
         f"{campaign.name}: {counted(len(planned.cells), 'cell')}, {policies:,} "
         f"{'policy' if policies == 1 else 'policies'}"
     )
     print_uncut(cells_table(planned))
     print_whole(logs_table(logs))
     for note in planned.notes:
-        typer.echo(note)
+        say(note)
     if not waiting:
-        typer.echo(f"all of them have been run, into {store.folder}")
+        say(f"all of them have been run, into {store.folder}")
         return
-    typer.echo(
+    say(
         f"{counted(len(waiting), 'cell')} to run, {len(planned.cells) - len(waiting):,} done; "
         f"roughly {told(remaining_s)} on {count} worker{'' if count == 1 else 's'}"
     )
@@ -366,4 +367,4 @@ def _output_told(planned: Plan, output: Path | None) -> str:
 
 def _tell_idle(waited_s: float) -> None:
     so_far = f" (for {told(waited_s)} so far)" if waited_s >= 1 else ""
-    typer.echo(f"Dask has no workers: the cells wait until one connects{so_far}.", err=True)
+    say(f"Dask has no workers: the cells wait until one connects{so_far}.", err=True)

@@ -13,6 +13,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.cli.frame.interruption import leave_threads_behind, terminable
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.workload_options import (
     OptionalLogArgument,
@@ -68,7 +69,7 @@ def demo(
     )
     workload, notes = WorkloadSource(options).read()
     for note in notes:
-        typer.echo(note, err=True)
+        say(note, err=True)
     with terminable(), tempfile.TemporaryDirectory(prefix="foretime-demo-") as name:
         folder = Path(name)
         listen = f"127.0.0.1:{port}" if socket_path is None else f"unix:{socket_path.absolute()}"
@@ -77,16 +78,16 @@ def demo(
         settings.write_text(to_toml(shown.settings), encoding="utf-8")
         if days:
             before = f"{counted(days, 'day')} before, in a minute or more"
-            typer.echo(f"First the daemon looks on for {before}.", err=True)
+            say(f"First the daemon looks on for {before}.", err=True)
         with progress_bar("what came before", days * DAY_S, "s") as progress:
             shown.rehearse(_LOOK_EVERY_S, progress)
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"
         if socket_path is None:
-            typer.echo(f"The page: http://{listen}/")
+            say(f"The page: http://{listen}/")
         tasks = min(16, workload.machine_processors)
-        typer.echo(f"Ask:      foretime wait -n {tasks} -t 2:00:00 {where}")
-        typer.echo(f"See:      foretime status --settings {settings}")
-        typer.echo("Ctrl-C ends it, within seconds.")
+        say(f"Ask:      foretime wait -n {tasks} -t 2:00:00 {where}")
+        say(f"See:      foretime status --settings {settings}")
+        say("Ctrl-C ends it, within seconds.")
         shown.serve()
     leave_threads_behind()
 

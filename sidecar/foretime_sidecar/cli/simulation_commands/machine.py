@@ -11,6 +11,7 @@ from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.machine_file import read_machine
 from rich.console import Group
 
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
 from foretime_sidecar.cli.reports.machine_tables import group_table, partition_table
 from foretime_sidecar.cli.reports.whole_tables import print_uncut
@@ -30,7 +31,7 @@ def machine(
         typer.echo(json.dumps(_as_json(described), indent=2))
         return
     print_uncut(Group(group_table(described), "", partition_table(described), ""))
-    typer.echo(
+    say(
         f"{counted(described.nodes, 'node')}, {counted(described.cpus, 'CPU')}; "
         f"counted: {described.selection.value}"
     )

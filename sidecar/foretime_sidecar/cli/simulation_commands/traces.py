@@ -11,6 +11,7 @@ from foretime_sim.logs.workload_archive import ARCHIVE_URL, LOGS, fetch, find_lo
 from rich.table import Table
 
 from foretime_sidecar.cli.frame.output_files import check_folder
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
 from foretime_sidecar.cli.reports.whole_tables import print_whole
@@ -52,8 +53,8 @@ def list_command(archive: ArchiveOption = ARCHIVE_URL, as_json: JsonTablesOption
     for log in LOGS:
         table.add_row(log.name, f"{log.jobs:,}", f"{log.processors:,}", log.years)
     print_whole(table)
-    typer.echo(f"\nParallel Workloads Archive, {archive}")
-    typer.echo("Whoever uses a log is asked to acknowledge who made it: see its header.")
+    say(f"\nParallel Workloads Archive, {archive}")
+    say("Whoever uses a log is asked to acknowledge who made it: see its header.")
 
 
 @app.command("get")
@@ -78,6 +79,6 @@ def get_command(
         fetched.append({"name": log.name, "path": str(path), "jobs": log.jobs, "fetched": new})
         if not as_json:
             how = "fetched and verified" if new else "is there already, verified"
-            typer.echo(f"{path}: {how}, {log.jobs:,} jobs")
+            say(f"{path}: {how}, {log.jobs:,} jobs")
     if as_json:
         typer.echo(json.dumps(fetched, indent=2))

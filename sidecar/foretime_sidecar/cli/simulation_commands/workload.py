@@ -23,6 +23,7 @@ from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.cli.frame.option_groups import OptionGroup, with_option_groups
 from foretime_sidecar.cli.frame.output_files import check_outputs, check_swf_name
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.workload_options import (
     ColumnsOption,
@@ -161,7 +162,7 @@ def describe_command(
     print_side_by_side(workload_tables.facts, found)
     for of_log in found:
         print_whole(workload_tables.distributions(of_log.description))
-        typer.echo(of_log.report.text)
+        say(of_log.report.text)
 
 
 @app.command("convert")
@@ -190,8 +191,8 @@ def convert_command(
         job_log = dataclasses.replace(job_log, machine_processors=processors)
     write_swf(job_log, out)
     for note in job_log.notes:
-        typer.echo(f"{job_log.name}: {note}", err=True)
-    typer.echo(f"{count_jobs(len(job_log))} written to {out}")
+        say(f"{job_log.name}: {note}", err=True)
+    say(f"{count_jobs(len(job_log))} written to {out}")
 
 
 @app.command("generate")
@@ -255,7 +256,7 @@ def generate_command(
         workload = split_wide_jobs(workload, split_wide)
     comments = [f"Note: {note}" for note in workload.notes]
     write_swf(log_of_workload(workload, comments=comments), out)
-    typer.echo(f"{count_jobs(len(workload))} written to {out} ({'; '.join(workload.notes)})")
+    say(f"{count_jobs(len(workload))} written to {out} ({'; '.join(workload.notes)})")
 
 
 def _shrunk(workload: Workload, factor: float) -> Workload:
@@ -276,7 +277,7 @@ def _like(log: Path, source: WorkloadSource, by: LikenessOptions, shrink: float)
             "multiply it with --shrink"
         )
     real, filtered = source.read_log(log)
-    typer.echo(filtered, err=True)  # a smaller machine's model knows no wider jobs
+    say(filtered, err=True)  # a smaller machine's model knows no wider jobs
     made = LogModel.of(real, fit=by.fit or "moments").generate(
         len(real) if asked.jobs is None else asked.jobs,
         seed=source.seed,

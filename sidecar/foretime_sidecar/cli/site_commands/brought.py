@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.since_option import parse_since
@@ -48,8 +49,8 @@ def brought(
         return
     tables = brought_tables(answer)
     if not tables:
-        typer.echo("Nothing can be told yet: a day is compared when it is over.")
+        say("Nothing can be told yet: a day is compared when it is over.")
     for heading, table in tables:
-        typer.echo(heading)
+        say(heading)
         print_whole(table)
-    typer.echo("\n".join(brought_notes(answer)))
+    say("\n".join(brought_notes(answer)))

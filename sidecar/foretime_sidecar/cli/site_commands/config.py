@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings_file import origins, read_settings, to_markdown, to_toml
@@ -59,11 +60,11 @@ def policy(
     known = known_policies()
     if name is None:
         for known_name, text in known.items():
-            typer.echo(f"{known_name:12}{text.splitlines()[0].removeprefix('# ')}")
+            say(f"{known_name:12}{text.splitlines()[0].removeprefix('# ')}")
         return
     read_policy(name)
     if Path(name).exists():
-        typer.echo(f"{name}: good")
+        say(f"{name}: good")
     else:
         typer.echo(known[name], nl=False)
 
@@ -97,9 +98,9 @@ def check(
             at = where["forecast", "site_file"]
             raise InputError(f"{at}: forecast.site_file: {error}") from error
     unset = "" if where else "; it sets nothing: every setting is at its default"
-    typer.echo(f"{file}: good{unset}")
+    say(f"{file}: good{unset}")
     if settings.scheduler.kind == "pbs":
         for key, default in BesideSettings().model_dump().items():
             if getattr(settings.beside, key) != default:
                 at = where["beside", key]
-                typer.echo(f"{at}: beside.{key} changes nothing: under PBS nothing is run beside")
+                say(f"{at}: beside.{key} changes nothing: under PBS nothing is run beside")

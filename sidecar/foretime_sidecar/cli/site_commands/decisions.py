@@ -10,6 +10,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.since_option import parse_since
@@ -61,7 +62,7 @@ def decisions(
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif not found:
-        typer.echo("No such decisions.")
+        say("No such decisions.")
     else:
         # Rich is imported once the daemon has answered.
         from foretime_sidecar.cli.reports.decision_tables import decision_table, switch_table
@@ -88,4 +89,4 @@ def explain(
         return
     from foretime_sidecar.cli.reports.explanation import explanation
 
-    typer.echo("\n".join(explanation(answer)))
+    say("\n".join(explanation(answer)))

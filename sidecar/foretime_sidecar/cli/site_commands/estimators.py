@@ -12,6 +12,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.daemon_options import (
     SettingsOption,
@@ -111,7 +112,7 @@ def _show_switches(listen: str, since: str | None, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif not found:
-        typer.echo("No switches yet: the log begins when all stored jobs have been gone through.")
+        say("No switches yet: the log begins when all stored jobs have been gone through.")
     else:
         print_whole(switch_table(found))
 
@@ -121,13 +122,13 @@ def _show_board(listen: str, *, by_class: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(board, indent=2))
     elif not board["days"] or (by_class and not any(row["classes"] for row in board["rows"])):
-        typer.echo("No job has been scored yet; ask again in a few minutes.")
+        say("No job has been scored yet; ask again in a few minutes.")
     elif by_class:
         print_whole(class_table(board))
     else:
-        typer.echo(heading(board))
+        say(heading(board))
         print_whole(score_table(board))
-        typer.echo("\n".join(conclusions(board)))
+        say("\n".join(conclusions(board)))
 
 
 def _replay(
@@ -154,7 +155,7 @@ def _replay(
     if as_json:
         typer.echo(json.dumps(replay_json(stored, found, used), indent=2))
     else:
-        typer.echo(replay_heading(stored, weeks, chosen))
+        say(replay_heading(stored, weeks, chosen))
         print_whole(replay_table(found, used))
 
 

@@ -9,6 +9,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
 
@@ -57,13 +58,13 @@ def forget(
         typer.echo(json.dumps(answer, indent=2))
         return
     if any(answer["erased"].values()):
-        typer.echo(f"Erased of {answer['user']}:")
+        say(f"Erased of {answer['user']}:")
         for table, count in answer["erased"].items():
-            typer.echo(f"{count:>9,}  {_WORDS[table]}")
-        typer.echo("A table without them is published at the next look at the queue.")
+            say(f"{count:>9,}  {_WORDS[table]}")
+        say("A table without them is published at the next look at the queue.")
     else:
-        typer.echo(f"Nothing was stored of {answer['user']}; is that the login name?")
-    typer.echo("A mark stays: what ended until now is not taken from the accounting again.")
+        say(f"Nothing was stored of {answer['user']}; is that the login name?")
+    say("A mark stays: what ended until now is not taken from the accounting again.")
 
 
 def _confirm(whose: str) -> None:

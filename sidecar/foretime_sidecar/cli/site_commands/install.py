@@ -11,6 +11,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_sim.mocks.plugin_files import plugin_file
 
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.site_settings import find_settings, noted, site_settings
@@ -109,9 +110,9 @@ def install_pbs(
         shown = {"files": {config_name: config}, "commands": lines}
         typer.echo(json.dumps(shown, indent=2))
         return
-    typer.echo("# As root on the PBS server's host; with --yes this is done at once.")
-    typer.echo(f"cat > {config_name} <<'END'\n{config}END")
-    typer.echo("\n".join(lines))
+    say("# As root on the PBS server's host; with --yes this is done at once.")
+    say(f"cat > {config_name} <<'END'\n{config}END")
+    say("\n".join(lines))
 
 
 @uninstall_app.command("pbs")
@@ -143,8 +144,8 @@ def uninstall_pbs(
     if as_json:
         typer.echo(json.dumps({"commands": lines}, indent=2))
         return
-    typer.echo("# As root on the PBS server's host; with --yes this is done at once.")
-    typer.echo("\n".join(lines))
+    say("# As root on the PBS server's host; with --yes this is done at once.")
+    say("\n".join(lines))
 
 
 def _pbs_server(settings: Settings, commands_dir: str) -> PbsServer:
@@ -174,7 +175,7 @@ def install_slurm(
     if as_json:
         typer.echo(json.dumps(plan_json(plan), indent=2))
     else:
-        typer.echo("\n".join(plan_lines(site, plan)))
+        say("\n".join(plan_lines(site, plan)))
 
 
 @uninstall_app.command("slurm")
@@ -201,10 +202,10 @@ def uninstall_slurm(
     if as_json:
         typer.echo(json.dumps({"steps": steps}, indent=2))
     elif not steps:
-        typer.echo(f"There is no {site.record_path}: nothing is installed.")
+        say(f"There is no {site.record_path}: nothing is installed.")
     else:
-        typer.echo("# As root on slurmctld's host; with --yes this is done at once.")
-        typer.echo("\n".join(steps))
+        say("# As root on slurmctld's host; with --yes this is done at once.")
+        say("\n".join(steps))
 
 
 def _slurm_site(
@@ -222,6 +223,6 @@ def _say(outcome: Outcome | slurm_install.Outcome, as_json: bool) -> None:
         typer.echo(json.dumps({"done": outcome.done, "notes": outcome.notes}, indent=2))
         return
     for line in outcome.done:
-        typer.echo(f"done: {line}")
+        say(f"done: {line}")
     for note in outcome.notes:
-        typer.echo(note)
+        say(note)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.since_option import parse_since
@@ -55,7 +56,7 @@ def ab(
         return
     print_whole(_table(answer))
     if not (answer["planned"]["jobs"] and answer["observed"]["jobs"]):
-        typer.echo(
+        say(
             "One of the groups is empty: enforce for a share of users (hook.enforce_share_percent),"
             " some accounts, partitions or queues, and let jobs end."
         )

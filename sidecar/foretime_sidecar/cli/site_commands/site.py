@@ -17,6 +17,7 @@ from foretime_sim.sites.site_file import Site, format_site, read_site
 from foretime_sim.workloads.site_clock import zone_of
 
 from foretime_sidecar.cli.frame.output_files import check_outputs
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.json_option import JsonOption, JsonTablesOption
 from foretime_sidecar.cli.options.schedulers_here import schedulers_here
 from foretime_sidecar.cli.options.site_settings import find_settings
@@ -131,9 +132,9 @@ def import_command(
         typer.echo(text, nl=False)
     notes = (*not_modelled_lines(site), *refusal_lines(site))
     for line in (summary(site), *notes):
-        typer.echo(line, err=output is None)
+        say(line, err=output is None)
     if output is not None:
-        typer.echo(f"Written to {output}.")
+        say(f"Written to {output}.")
 
 
 def _imported(
@@ -189,9 +190,9 @@ def show(file: FileArgument, as_json_text: JsonTablesOption = False) -> None:
         typer.echo(json.dumps(as_json(site), indent=2))
         return
     print_uncut(site_report(site))
-    typer.echo(summary(site))
+    say(summary(site))
     for line in (*not_modelled_lines(site), *refusal_lines(site)):
-        typer.echo(line)
+        say(line)
 
 
 @site_app.command("check")
@@ -203,6 +204,6 @@ def check(file: FileArgument) -> None:
     Example: [bold]foretime site check site.toml[/bold]
     """
     site = read_site(file)
-    typer.echo(f"{file}: good; {summary(site)}")
+    say(f"{file}: good; {summary(site)}")
     for line in (*not_modelled_lines(site), *refusal_lines(site)):
-        typer.echo(line)
+        say(line)

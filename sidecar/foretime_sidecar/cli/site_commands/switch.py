@@ -9,6 +9,7 @@ import typer
 from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
 
 from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.site_settings import site_settings
@@ -51,8 +52,8 @@ def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> Non
         answer = {"disable_file": str(path), "was_disabled": not made, "cleared": cleared}
         typer.echo(json.dumps(answer, indent=2))
         return
-    typer.echo(f"{said}.")
-    typer.echo(f"{len(cleared)} waiting jobs got back what was asked for.")
+    say(f"{said}.")
+    say(f"{len(cleared)} waiting jobs got back what was asked for.")
 
 
 def _give_back_on_slurm(settings: Settings) -> list[str]:
@@ -105,11 +106,9 @@ def enable(settings: SettingsOption = None, as_json: JsonOption = False) -> None
         }
         typer.echo(json.dumps(told, indent=2))
         return
-    typer.echo(f"{path}: {'removed' if removed else 'was not there'}.")
+    say(f"{path}: {'removed' if removed else 'was not there'}.")
     if breaker:
-        typer.echo(f"The circuit breaker was open and is reset: {breaker}.")
+        say(f"The circuit breaker was open and is reset: {breaker}.")
     if problem:
-        typer.echo(f"The daemon was not told: {problem}{'' if problem.endswith('?') else '.'}")
-    typer.echo(
-        f"With the daemon's next table Foretime goes by hook.mode = {chosen.hook.mode} again."
-    )
+        say(f"The daemon was not told: {problem}{'' if problem.endswith('?') else '.'}")
+    say(f"With the daemon's next table Foretime goes by hook.mode = {chosen.hook.mode} again.")

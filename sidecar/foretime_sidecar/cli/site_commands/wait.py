@@ -22,11 +22,13 @@ from foretime_sidecar.answers.wait_report import cheapest, wait_report
 from foretime_sidecar.answers.wait_watch import Update, updates
 from foretime_sidecar.cli.frame.interruption import INTERRUPTED
 from foretime_sidecar.cli.frame.option_groups import with_option_groups
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.job_flags import JobFlags
 from foretime_sidecar.job_options.batch_script import BatchScript, read_script
 from foretime_sidecar.job_options.job_request import asked_job, is_job_id
 from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.printable import printable
 from foretime_sidecar.wording.waits import headline, spoken_clock
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def wait(
         elif as_json:
             typer.echo(json.dumps(_plain(question.forecast()), indent=2))
         else:
-            typer.echo(question.advised())
+            say(question.advised())
     except ForetimeError as error:
         if not as_json:
             raise
@@ -216,7 +218,8 @@ def _show_on_screen(question: _Question, found: Iterator[Update]) -> None:
 
     with Live(Text(""), auto_refresh=False) as live:
         for update in found:
-            live.update(Text(f"{_clock()}  {_words(update)}\n\n{question.report(update.forecast)}"))
+            shown = f"{_clock()}  {_words(update)}\n\n{question.report(update.forecast)}"
+            live.update(Text(printable(shown)))
             live.refresh()
 
 
@@ -226,7 +229,7 @@ def _show_changes(found: Iterator[Update]) -> None:
     for update in found:
         words = _words(update)
         if words != said:
-            typer.echo(f"{_clock()}  {words}")
+            say(f"{_clock()}  {words}")
             said = words
 
 

@@ -9,6 +9,7 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.sites.pbs.formula import RANK
 
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
 from foretime_sidecar.cli.options.site_settings import site_settings
@@ -47,7 +48,10 @@ def watchdog(
             f'foretime watchdog: scheduler.kind = "{scheduler.kind}": PBS never ends a job at its '
             "soft_walltime, so there is nothing to watch; disable foretime-watchdog.timer"
         )
-    typer.echo(json.dumps(_as_json(result), indent=2) if as_json else told(result))
+    if as_json:
+        typer.echo(json.dumps(_as_json(result), indent=2))
+    else:
+        say(told(result))
 
 
 def _as_json(result: WatchdogResult) -> dict[str, object]:

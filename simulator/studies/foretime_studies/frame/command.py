@@ -16,6 +16,7 @@ from typing import Annotated, Any, Protocol, cast
 import typer
 from foretime_sidecar.cli.frame.interruption import INTERRUPTED, terminable
 from foretime_sidecar.cli.frame.output_files import check_folder
+from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.json_option import JsonTablesOption
 from foretime_sidecar.wording.table_widths import console_of_width, table_width
 from rich.console import Console
@@ -103,7 +104,7 @@ def _resumable(folder: Path) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            typer.echo(
+            say(
                 f"foretime: interrupted; what was run is kept in {folder}, run it again to go on",
                 err=True,
             )
