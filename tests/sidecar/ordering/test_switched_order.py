@@ -358,7 +358,7 @@ def test_many_jobs_of_one_user_do_not_turn_the_order(world: Noting, start: Start
         ('quality = "x*artww"', "the weight 'x' of artww is no number"),
         ("first_starts = 20\nhorizon_s = 60", "give one of them, or neither"),
         ("slackness = 1.0", "less than 1"),
-        ("most_user_share = 0.0", "greater than 0"),
+        ("most_user_share = 0.0", "give more than 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(line: str, said: str) -> None:
