@@ -253,7 +253,7 @@ class SelfMetrics(Collector):
         yield GaugeMetricFamily(
             "foretime_beside_behind_seconds",
             "Work of the jobs that would have started without Foretime, and still wait, in seconds"
-            " of the whole machine.",
+            " of the nodes that they wait for, where it is most.",
             value=beside.late.behind_s,
         )
         account = beside.latest_account

@@ -3,16 +3,18 @@
 Those are late whose start without Foretime is known and long ago; of the others those are taken for
 late that have waited for long. Late jobs hold reservations. The later one is that needs over half
 of its slurm_partition, the more others must fit with what they ask for: else its reservation moves
-away with each that is let in before it. Once all that would have started have too much work
-together, only late jobs are raised: else their reservations wait for each other.
+away with each that is let in before it. Once those that would have started have too much work
+together for the nodes that they wait for, only late jobs are raised there: else their reservations
+wait for each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.ordering.machine_parts import MachinePart, MachineParts
 from foretime_sidecar.ordering.queue_order import can_start
 from foretime_sidecar.ordering.start_plan import holds_reservation
 
@@ -27,8 +29,10 @@ class LateJobs(Protocol):
         """Give by how many seconds a job is later than it may be, 0 if it is not, if known."""
         ...
 
-    def are_behind(self, waiting: Iterable[QueuedJob], now: int, processors: int) -> bool:
-        """Whether jobs that could start, and would have without us, have too much work together."""
+    def behind_in(
+        self, waiting: Iterable[QueuedJob], now: int, machine: MachineParts
+    ) -> Collection[MachinePart]:
+        """Give the parts where jobs that would have started have too much work together."""
         ...
 
 
@@ -45,8 +49,8 @@ class ProtectedJobs:
         All that wait.
     now
         Epoch seconds.
-    processors
-        Of the whole machine.
+    machine
+        The parts that jobs wait for.
     """
 
     def __init__(
@@ -55,11 +59,12 @@ class ProtectedJobs:
         after_s: int,
         waiting: Iterable[QueuedJob],
         now: int,
-        processors: int,
+        machine: MachineParts,
     ) -> None:
-        self._late, self._after_s, self._now = late, after_s, now
+        self._late, self._after_s, self._now, self._machine = late, after_s, now, machine
         able = (job for job in waiting if can_start(job, now))
-        self._are_behind = late is not None and late.are_behind(able, now, processors)
+        behind = () if late is None else late.behind_in(able, now, machine)
+        self._behind = frozenset(behind)
 
     def late_by(self, job: QueuedJob) -> float | None:
         """Give how late a job is that holds a reservation, though it may not be the first, 0 to 1.
@@ -76,4 +81,5 @@ class ProtectedJobs:
 
     def let_pass(self, job: QueuedJob) -> bool:
         """Whether a job may be raised as far as others' waits go."""
-        return not self._are_behind or self.late_by(job) is not None
+        behind = not self._behind.isdisjoint(self._machine.also_for(job))
+        return not behind or self.late_by(job) is not None

@@ -23,6 +23,7 @@ from foretime_sidecar.clients.client import (
 )
 from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions
+from foretime_sidecar.ordering.machine_parts import MachineParts
 from foretime_sidecar.ordering.own_site_factors import OwnSiteFactors
 from foretime_sidecar.ordering.places_gained import places_gained
 from foretime_sidecar.ordering.protected_jobs import LateJobs, ProtectedJobs
@@ -150,7 +151,7 @@ class StartNow:
                 logger.error("no job is started by Foretime: %s", why_not)
             self.refused = why_not
             if self._late_jobs is not None:  # where nothing is raised nobody waits for it
-                self._late_jobs.are_behind((), look.taken_at, look.queue.processors)
+                self._late_jobs.behind_in((), look.taken_at, MachineParts(None))
             self.give_back(look.queue.jobs)
             return 0
         self.refused = ""
@@ -170,7 +171,7 @@ class StartNow:
             self._order.protect_after_s,
             waiting.values(),
             now,
-            look.queue.processors,
+            MachineParts(look.cluster),
         )
         started = self._own.of_started(ours, look.queue.jobs)
         if not waiting:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.ordering.machine_parts import MachinePart, MachineParts
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.queue.queue_events import Key
 
@@ -26,13 +27,15 @@ class LateJobs:
     most_late_s
         How long a job may wait beyond that, seconds; 0: as long as it likes.
     most_behind_s
-        How much work all jobs that wait beyond it may have, in seconds of the whole machine; 0: as
-        much as they like.
+        How much work all jobs that wait beyond it may have, in seconds of the nodes that they wait
+        for; so much less where others have these nodes, too, as is theirs of those. 0: as much as
+        they like.
 
     Attributes
     ----------
     behind_s, is_behind
-        How much work they had when `are_behind` was last asked, and what it answered.
+        How much they had when `behind_in` was last asked, on the nodes where it was most over what
+        it may be, for these as for the whole machine; and whether it was over it.
     """
 
     def __init__(self, most_late_s: int, most_behind_s: int) -> None:
@@ -64,8 +67,10 @@ class LateJobs:
         start = self.plain_start(job) if self._most_late_s else None
         return None if start is None else max(now - start - self._most_late_s, 0)
 
-    def are_behind(self, waiting: Iterable[QueuedJob], now: int, processors: int) -> bool:
-        """Whether jobs that could start, and would have without us, have too much work together.
+    def behind_in(
+        self, waiting: Iterable[QueuedJob], now: int, machine: MachineParts
+    ) -> list[MachinePart]:
+        """Give the parts whose jobs that would have started without us have too much work together.
 
         Parameters
         ----------
@@ -73,17 +78,21 @@ class LateJobs:
             Those that could start now.
         now
             Epoch seconds.
-        processors
-            Of the whole machine.
+        machine
+            The parts that they wait for.
         """
-        work = 0
-        if self._plain_starts:  # else nobody need look at thousands of jobs
-            keys = ((task, job.request.submit_time) for job in waiting for task in job.task_ids)
-            starts = (self._plain_starts.get(key) for key in keys)
-            work = sum(start.work for start in starts if start is not None and start.at <= now)
-        self.behind_s = work / max(processors, 1)
-        self.is_behind = 0 < self._most_behind_s < self.behind_s
-        return self.is_behind
+        work = dict.fromkeys(machine.parts, 0)
+        for job in waiting if self._plain_starts else ():  # else nobody need look at thousands
+            for task in job.task_ids:
+                start = self._plain_starts.get((task, job.request.submit_time))
+                if start is not None and start.at <= now:
+                    for part in machine.only_for(job):
+                        work[part] += start.work
+        behind_s = {part: done / (part.processors * part.share) for part, done in work.items()}
+        self.behind_s = max(behind_s.values(), default=0.0)
+        behind = [part for part, much in behind_s.items() if 0 < self._most_behind_s < much]
+        self.is_behind = bool(behind)
+        return behind
 
     def count(self, now: int) -> int:
         """Count the jobs that are later than they may be."""

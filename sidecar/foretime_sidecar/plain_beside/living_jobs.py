@@ -17,6 +17,7 @@ from foretime_sim.waits.moment import Moment
 from foretime_sidecar.clients.client import Queue, QueuedJob
 from foretime_sidecar.clients.cluster import Cluster
 from foretime_sidecar.forecasts.slurm_moment import under_slurm
+from foretime_sidecar.ordering.machine_parts import MachineParts
 from foretime_sidecar.plain_beside.beginnings import Beginning, RealMoment
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.queue.live_machine import LiveMachine
@@ -36,8 +37,8 @@ class LivingJobs:
         Of each index: what is known of it, and its record as the queue has it.
     joins_at
         When each can first start, sorted.
-    live, cluster
-        The machine of nodes, and what it was made of.
+    live, cluster, parts
+        The machine of nodes, what it was made of, and the parts that jobs wait for.
     """
 
     engine: Engine
@@ -45,6 +46,7 @@ class LivingJobs:
     joins_at: Sequence[int]
     live: LiveMachine
     cluster: Cluster
+    parts: MachineParts
 
 
 def begin(
@@ -98,7 +100,8 @@ def begin(
     joins_at = sorted(record.eligible_time or 0 for _, record in jobs[running:])
     if taken.live is None:
         raise TypeError("a snapshot on nodes has a machine")
-    return LivingJobs(engine, jobs, joins_at, taken.live, moment.cluster)
+    parts = MachineParts(moment.cluster)
+    return LivingJobs(engine, jobs, joins_at, taken.live, moment.cluster, parts)
 
 
 def submission_order(key: Key) -> tuple[int, int, str]:

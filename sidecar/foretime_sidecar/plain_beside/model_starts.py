@@ -59,7 +59,7 @@ class ModelStarts:
         waiting = records[len(snapshot.running) :]
 
         protected = ProtectedJobs(
-            self._late, self._order.protect_after_s, waiting, now, engine.machine_processors
+            self._late, self._order.protect_after_s, waiting, now, living.parts
         )
 
         def expected(record: QueuedJob) -> RolePrediction | None:

@@ -8,7 +8,8 @@ import pytest
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.clients.cluster import HeldNode
+from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
+from foretime_sidecar.ordering.machine_parts import MachineParts
 from foretime_sidecar.plain_beside.journal import Journal
 from foretime_sidecar.plain_beside.known_jobs import KnownJob
 from foretime_sidecar.plain_beside.late_jobs import LateJobs
@@ -126,15 +127,23 @@ def test_a_job_is_late_once_it_waits_so_much_longer_than_on_the_plain_scheduler(
 
 
 def test_foretime_is_behind_by_the_work_of_jobs_that_would_have_started() -> None:
-    late = LateJobs(1, 600)
-    late.note([KnownJob(WAITING, 200, expected(WAITING, 200), plain_start=1000)])
-    assert not late.are_behind([WAITING], 999, 4)
-    assert late.behind_s == 0
-    assert late.are_behind([WAITING], 1000, 4)
-    assert late.behind_s == 700 * WAITING.request.processors / 4
-    assert late.is_behind
-    assert not late.are_behind([], 1000, 4), "it can't start"
-    assert (late.is_behind, late.behind_s) == (False, 0)
+    nodes = tuple(ClusterNode(f"n{n}", 1) for n in range(8))
+    names = frozenset(node.name for node in nodes)
+    half = frozenset({"n0", "n1", "n2", "n3"})
+    pool = MachineParts(Cluster(nodes, (ClusterPartition("main", names, default=True),)))
+    both = ClusterPartition("main", half, default=True), ClusterPartition("other", names)
+    work = 700 * WAITING.request.processors
+    for machine, behind_s in ((pool, work / 8), (MachineParts(Cluster(nodes, both)), work / 2)):
+        for most_s, behind in ((round(behind_s) - 1, [behind_s]), (round(behind_s), [])):
+            late = LateJobs(1, most_s)
+            late.note([KnownJob(WAITING, 200, expected(WAITING, 200), plain_start=1000)])
+            assert not late.behind_in([WAITING], 999, machine)
+            assert late.behind_s == 0
+            found = late.behind_in([WAITING], 1000, machine)
+            assert [work / part.processors / part.share for part in found] == behind
+            assert (late.is_behind, late.behind_s) == (bool(behind), behind_s)
+            assert not late.behind_in([], 1000, machine), "it can't start"
+            assert (late.is_behind, late.behind_s) == (False, 0)
 
 
 @pytest.mark.parametrize(("started", "ended"), [(2000, None), (2000, 3000), (None, 3000)])

@@ -54,8 +54,8 @@ def brought_notes(answer: dict[str, Any]) -> list[str]:
     if standing["is_behind"]:
         work = _hours(standing["behind_s"] / HOUR_S)
         notes.append(
-            f"Jobs that would have started without Foretime have {work} of work for the whole "
-            "machine, over beside.most_behind_s: only late jobs are raised now."
+            f"Jobs that would have started without Foretime have {work} of work for the nodes that "
+            "they wait for, over beside.most_behind_s: only late jobs are raised there now."
         )
     return notes
 

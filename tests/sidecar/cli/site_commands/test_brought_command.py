@@ -84,7 +84,7 @@ def test_in_observe_it_says_what_it_would_bring(monkeypatch: pytest.MonkeyPatch)
         "Without Foretime at work it would have saved 0.5 h of waiting (-25%); 1 job on 1 day."
     )
     assert "2 jobs now wait longer than beside.most_late_s" in result.output
-    assert "have 8.3 h of work for the whole machine" in result.output
+    assert "have 8.3 h of work for the nodes that they wait for" in result.output
 
 
 def test_it_says_where_the_model_is_too_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
