@@ -54,7 +54,7 @@ def machine_partition(
         part.name,
         groups,
         part.priority_tier,
-        part.max_time_s or None,
+        part.max_time_s,
         part.max_nodes or None,
         default_memory_per_cpu_mib=part.default_memory_per_cpu_mib or 0,
         exclusive=part.exclusive or not cluster.counts_cpus,

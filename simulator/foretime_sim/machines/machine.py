@@ -129,10 +129,11 @@ class SlurmPartition:
             raise InputError(f"{where}: node_groups names a group twice")
         _check(where, "priority_tier", self.priority_tier, 0, 65_533)
         _check(where, "default_memory_per_cpu_mib", self.default_memory_per_cpu_mib, 0)
-        for limit in ("max_time_s", "max_nodes", "max_cpus", "max_nodes_in_use"):
+        limits = {"max_time_s": 0, "max_nodes": 1, "max_cpus": 1, "max_nodes_in_use": 1}
+        for limit, least in limits.items():
             value = getattr(self, limit)
             if value is not None:
-                _check(where, limit, value, 1)
+                _check(where, limit, value, least)
 
 
 @dataclass(frozen=True, slots=True)

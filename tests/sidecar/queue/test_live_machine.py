@@ -118,6 +118,16 @@ def test_nodes_that_are_alike_make_a_group() -> None:
     assert [group.nodes for group in parted.machine.node_groups] == [1, 1, 1, 1]
 
 
+def test_a_slurm_partition_with_a_max_time_of_0_runs_no_job() -> None:
+    closed = parse_cluster(
+        NODES, PARTITIONS.replace("MaxTime=1-00:00:00", "MaxTime=00:00:00"), CONFIG
+    )
+    assert closed.partitions[0].max_time_s == 0
+    found = taken(pending("1", 1), pending("2", 1, "long"), machine=closed)
+    assert [job.request.job_id for job in found.jobs] == ["2"]
+    assert ["above max_time of 0-00:00:00" in each.reason for each in found.left_out] == [True]
+
+
 def test_jobs_start_where_there_is_room_for_them() -> None:
     full = [running(f"r{n}", 8, HeldNode(f"n{n}", 8, 8_000)) for n in (1, 2, 10)]
     at = starts(
