@@ -131,7 +131,9 @@ class Demonstration:
         self._mock = scheduler.mock
         self.settings = Settings.model_validate(
             {
-                "scheduler": {"history_days": 180},
+                # A command with these settings must not reach a real Slurm, nor its switch.
+                "scheduler": {"history_days": 180, "commands_dir": str(folder / "no-commands")},
+                "hook": {"disable_file": str(folder / "foretime.off")},
                 "store": {"path": str(folder / "store"), "durability": "normal"},
                 "table": {"path": str(folder / "table")},
                 "forecast": {

@@ -12,6 +12,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.replays.demonstration import Demonstration, busy_moment
+from foretime_sidecar.settings.settings_file import to_toml
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.scheduler_defaults import default_policy
 from foretime_sim.policies.site_machine import on_machine_of
@@ -92,6 +93,18 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     clock[0] += 3600 * 24
     shown.daemon.poll_once()
     assert shown.submitted > before
+    shown.daemon.sidecar.store.close()
+
+
+def test_commands_with_its_settings_reach_no_real_scheduler(tmp_path: Path) -> None:
+    """They are printed for ``foretime status``, and somebody may try others with them."""
+    shown = Demonstration(made_workload(300, days=10), tmp_path, f"unix:{tmp_path / 's'}", 0)
+    settings = tmp_path / "foretime.toml"
+    settings.write_text(to_toml(shown.settings), encoding="utf-8")
+    ran = CliRunner().invoke(app, ["disable", "--settings", str(settings)])
+    assert f"{tmp_path / 'no-commands'}" in str(ran.exception)
+    assert (tmp_path / "foretime.off").exists()
+    assert shown.settings.hook.disable_file == str(tmp_path / "foretime.off")
     shown.daemon.sidecar.store.close()
 
 
