@@ -99,6 +99,30 @@ def test_whatever_a_text_tells_of_a_job_it_is_read_as_if_it_were_new(
     assert tried > 50
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("7", 7.0, 7.5, True, None, [], {}, -7, 2**70),
+        {"set": True, "number": 7},
+        {"set": 1, "infinite": 0, "number": 7.0, "more": 1},
+        {"set": True, "infinite": True, "number": 7},
+        {"set": True, "number": "7"},
+    ],
+)
+def test_whatever_stands_in_the_place_of_a_number_a_text_is_read_as_what_it_says(
+    reply: dict[str, Any], value: object
+) -> None:
+    numbers = [
+        name
+        for name, told in reply["jobs"][0].items()
+        if isinstance(told, int) or (isinstance(told, dict) and "set" in told)
+    ]
+    assert len(numbers) > 20
+    for name in numbers:
+        jobs = [{**job, name: value} for job in reply["jobs"][:2]] + reply["jobs"][2:]
+        assert _read(json.dumps({"jobs": jobs}).encode()) == _read({"jobs": jobs}), name
+
+
 def test_bytes_of_a_job_that_are_no_text_are_replaced(reply: dict[str, Any]) -> None:
     for job in reply["jobs"]:
         job["name"] = "odd?name"

@@ -19,7 +19,7 @@ from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.clients.garbage import uncollected
-from foretime_sidecar.clients.slurm.numbers import number
+from foretime_sidecar.clients.slurm.numbers import SlurmNumber, number
 
 logger = logging.getLogger("foretime")
 
@@ -70,7 +70,7 @@ def decoded(text: bytes, command: str) -> object:
 
 def whole(value: object, name: str) -> int:
     """Give a number that must be there, 0 if unset."""
-    if value is not None and not isinstance(value, int | Mapping):
+    if value is not None and not isinstance(value, int | Mapping | SlurmNumber):
         raise TypeError(f"{name} is {value!r}")
     return number(value) or 0
 

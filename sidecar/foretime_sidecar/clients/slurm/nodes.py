@@ -185,6 +185,8 @@ def asked_nodes(job: Json) -> AskedNodes:
 
 def _features(text: str) -> tuple[list[str], list[str]]:
     """Give the features that all nodes must have; and what of them can't be said so."""
+    if not text:
+        return [], []
     if set(text) & set("|[]()*"):
         return [], [f"--constraint={text}"]
     return [word for word in re.split("[&,]", text) if word], []
@@ -196,7 +198,9 @@ def _gpus(job: Json, nodes: int | None, tasks: int) -> tuple[int | None, list[st
 
     def count(name: str) -> int:
         total = 0
-        for part in str(job.get(name) or "").split(","):
+        if not (text := job.get(name)):
+            return total
+        for part in str(text).split(","):
             match = _GPU.fullmatch(part.strip())
             if match is None:
                 continue
@@ -220,7 +224,8 @@ def _is_exclusive(job: Json) -> bool:
     """Say whether a job asks for whole nodes: 22.05 tells, 26.05 only by the line it came with."""
     if "none" in (job.get("shared") or ()):
         return True
-    return any(word.startswith("--exclusive") for word in str(job.get("submit_line")).split())
+    line = str(job.get("submit_line"))
+    return "--exclusive" in line and any(word.startswith("--exclusive") for word in line.split())
 
 
 def held_nodes(job: Json) -> tuple[HeldNode, ...]:

@@ -1,20 +1,18 @@
 """Pure parser of what ``squeue --json`` and slurmrestd tell of the queue.
 
-Of some 150 fields of a job about 50 are read. So of a text these alone are decoded, and only where
-they are not what they were in the reply before.
+Of some 150 fields of a job about 50 are read. So of a text these alone are decoded, and a job is
+read only where they are not what they were in the reply before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
-from itertools import islice
+from operator import attrgetter
 from types import GenericAlias
 from typing import Any, TypeAlias
 
 import msgspec
-import pydantic_core
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import MINUTE_S
@@ -31,7 +29,7 @@ from foretime_sidecar.clients.slurm.json import (
     whole,
 )
 from foretime_sidecar.clients.slurm.nodes import NODE_FIELDS, asked_nodes, held_nodes
-from foretime_sidecar.clients.slurm.numbers import number
+from foretime_sidecar.clients.slurm.numbers import SlurmNumber, number
 
 OPT_OUT = "foretime:off"  # in a job's comment
 
@@ -91,52 +89,72 @@ _OWN_FIELDS = (
     "user_name",
 )  # fmt: skip
 """What `_queued` reads of a job, besides its number and `NODE_FIELDS`."""
-_GROUPS = (("job_id",), _OWN_FIELDS, NODE_FIELDS)
-_NAMES = tuple(tuple(name.encode() for name in group) for group in _GROUPS)
+_NUMBERS = frozenset({
+    "accrue_time", "array_job_id", "array_max_tasks", "array_task_id", "cpus", "cpus_per_task",
+    "deadline", "eligible_time", "het_job_id", "job_id", "max_nodes", "memory_per_cpu",
+    "memory_per_node", "nice", "node_count", "pre_sus_time", "priority", "start_time",
+    "submit_time", "suspend_time", "tasks", "time_limit", "time_minimum",
+})  # fmt: skip
+_RESOURCES = "job_resources"  # the longest by far, and of running jobs alone it is read
 
-_Part: TypeAlias = bytes | Json
-_Told: TypeAlias = tuple[_Part, ...]
-"""Of a job, what `_GROUPS` name: as it was printed, or as decoded."""
+
+def _type_of(name: str) -> object:
+    if name in _NUMBERS:
+        # With float, or 1.0 would be taken for a whole number.
+        return int | float | SlurmNumber | None
+    return msgspec.Raw if name == _RESOURCES else Any
 
 
-_ABSENT = msgspec.Raw()
-_TextOfJob = msgspec.defstruct(
-    "_TextOfJob",
-    [(name, msgspec.Raw, _ABSENT) for group in _GROUPS for name in group],
-    gc=False,
+_FIELDS = ("job_id", *_OWN_FIELDS, *NODE_FIELDS)
+_node_fields_of = attrgetter(*NODE_FIELDS)
+_ToldJob = msgspec.defstruct(
+    "_ToldJob", [(name, _type_of(name), msgspec.UNSET) for name in _FIELDS], gc=False
 )
+_Told: TypeAlias = Any
+"""A `_ToldJob`: what is read of a job, ``UNSET`` where it is absent; `_RESOURCES` may be text."""
 
 _TextOfReply = msgspec.defstruct(
-    "_TextOfReply", [("jobs", GenericAlias(list, _TextOfJob)), ("errors", object, None)], gc=False
+    "_TextOfReply", [("jobs", GenericAlias(list, _ToldJob)), ("errors", object, None)], gc=False
 )
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TextOfReply)
+_TextsOfReply = msgspec.defstruct(
+    "_TextsOfReply", [("jobs", list[msgspec.Raw]), ("errors", object, None)], gc=False
+)
+_REPLY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TextOfReply)
+_JOBS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TextsOfReply)
+_JOB: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_ToldJob)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
 
 
 def _told(reply: object, command: str) -> Iterable[_Told]:
     if isinstance(reply, bytes):
-        with suppress(msgspec.MsgspecError):  # then its error is told as that of any other reply
-            texts = _DECODER.decode(reply)
+        with suppress(*_UNREADABLE):
+            found = _REPLY.decode(reply)
+            listed_jobs({"jobs": [], "errors": found.errors}, command)
+            return map(_own_copy, found.jobs)
+        # One job may be told in bytes that are no text, or in an unknown shape.
+        with suppress(*_UNREADABLE):  # then its error is told as that of any other reply
+            texts = _JOBS.decode(reply)
             listed_jobs({"jobs": [], "errors": texts.errors}, command)
-            return map(_texts_of, texts.jobs)
-    return map(_parts_of, listed_jobs(reply, command))
+            return [_told_in(text, command) for text in texts.jobs]
+    return map(_of_decoded, listed_jobs(reply, command))
 
 
-def _texts_of(job: msgspec.Struct) -> _Told:
-    """Give the fields that are read as the text has them, a copy: a reply is not kept for them."""
-    values = iter(msgspec.structs.astuple(job))
-    return tuple(
-        b"{%b}"
-        % b",".join(
-            b'"%b":%b' % (name, value)
-            for name, value in zip(names, islice(values, len(names)), strict=True)
-            if value != _ABSENT
-        )
-        for names in _NAMES
-    )
+def _told_in(text: msgspec.Raw, command: str) -> _Told:
+    with suppress(*_UNREADABLE):
+        return _own_copy(_JOB.decode(text))
+    (job,) = listed_jobs({"jobs": [decoded(bytes(text), command)]}, command)
+    return _of_decoded(job)
 
 
-def _parts_of(job: Json) -> _Told:
-    return tuple({name: job[name] for name in group if name in job} for group in _GROUPS)
+def _own_copy(job: _Told) -> _Told:
+    """Copy what is still text, or the whole reply would be kept for it."""
+    if isinstance(job.job_resources, msgspec.Raw):
+        job.job_resources = bytes(job.job_resources)
+    return job
+
+
+def _of_decoded(job: Json) -> _Told:
+    return _ToldJob(**{name: job[name] for name in _FIELDS if name in job})
 
 
 class KnownJobs:
@@ -147,41 +165,34 @@ class KnownJobs:
     """
 
     def __init__(self) -> None:
-        self._jobs: dict[str, tuple[_Part, _Part, QueuedJob | None]] = {}
+        self._jobs: dict[str, tuple[_Told, QueuedJob | None]] = {}
 
     def read(self, jobs: Iterable[_Told], command: str) -> list[QueuedJob]:
         """Give the jobs that run, are suspended or wait, in the order of the reply."""
         queued: list[QueuedJob] = []
-        found: dict[str, tuple[_Part, _Part, QueuedJob | None]] = {}
-        for number_told, own, nodes in jobs:
-            name = str(number_told)
+        found: dict[str, tuple[_Told, QueuedJob | None]] = {}
+        for told in jobs:
+            name = str(told.job_id)
             known = self._jobs.get(name)
-            if known is None or known[0] != own or known[1] != nodes:
-                same = known[2] if known is not None and known[1] == nodes else None
-                own_read = {**_read(own, command), **_read(number_told, command)}
-                known = own, nodes, _queued(own_read, partial(_read, nodes, command), same)
+            if known is None or known[0] != told:
+                same = None
+                if known is not None and _node_fields_of(known[0]) == _node_fields_of(told):
+                    same = known[1]
+                known = told, _queued(_fields_of(told), command, same)
             found[name] = known
-            if known[2] is not None:
-                queued.append(known[2])
+            if known[1] is not None:
+                queued.append(known[1])
         self._jobs = found
         return queued
 
 
-def _read(part: _Part, command: str) -> Json:
-    if isinstance(part, bytes):
-        try:
-            read = pydantic_core.from_json(part)
-        except ValueError:
-            read = decoded(part, command)
-    else:
-        read = part
-    if not isinstance(read, dict):
-        raise TypeError(f"{read!r} is no object")
-    return read
+def _fields_of(told: _Told) -> Json:
+    values = zip(_FIELDS, msgspec.structs.astuple(told), strict=True)
+    return {name: value for name, value in values if value is not msgspec.UNSET}
 
 
-def _queued(job: Json, nodes: Callable[[], Json], same_nodes: QueuedJob | None) -> QueuedJob | None:
-    """Read one job: its own fields, those of its nodes, and who had the same nodes before."""
+def _queued(job: Json, command: str, same_nodes: QueuedJob | None) -> QueuedJob | None:
+    """Read one job; ``same_nodes``: as it was read before, if nothing of its nodes is new."""
     state = QUEUE_STATES.get(state_of(job["job_state"]))
     if state is None:
         return None
@@ -196,10 +207,9 @@ def _queued(job: Json, nodes: Callable[[], Json], same_nodes: QueuedJob | None) 
             expression = text_of(job["array_task_string"]) or ""
             tasks, pending = count_tasks(expression), pending_tasks(expression)
     if same_nodes is None:
-        of_nodes = nodes()
-        processors = max(number(of_nodes["cpus"]) or 1, 1)
-        asked: AskedNodes | None = asked_nodes(of_nodes)
-        licenses = text_of(of_nodes.get("licenses")) or ""
+        processors = max(number(job["cpus"]) or 1, 1)
+        asked: AskedNodes | None = asked_nodes(job)
+        licenses = text_of(job.get("licenses")) or ""
     else:
         processors = same_nodes.request.processors
         asked, licenses = same_nodes.asked, same_nodes.licenses
@@ -240,17 +250,20 @@ def _queued(job: Json, nodes: Callable[[], Json], same_nodes: QueuedJob | None) 
         dependency=text_of(job["dependency"]) or "",
         array_limit=number(job.get("array_max_tasks")) or None,
         asked=asked,
-        has_nodes=_held(nodes, same_nodes) if running else (),
+        has_nodes=_held(job, command, same_nodes) if running else (),
         nice=_nice(number(job.get("nice")) or 0),
         licenses=licenses,
         ages_since=number(job.get("accrue_time")),
     )
 
 
-def _held(nodes: Callable[[], Json], same_nodes: QueuedJob | None) -> tuple[HeldNode, ...]:
+def _held(job: Json, command: str, same_nodes: QueuedJob | None) -> tuple[HeldNode, ...]:
     if same_nodes is not None and same_nodes.state is not QueueState.PENDING:
         return same_nodes.has_nodes
-    return held_nodes(nodes())
+    resources = job.get(_RESOURCES)
+    if isinstance(resources, bytes):
+        resources = decoded(resources, command)
+    return held_nodes({**job, _RESOURCES: resources})
 
 
 def _nice(value: int) -> int:
