@@ -9,8 +9,12 @@ between two looks is not in it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from operator import attrgetter
 
 from foretime_sim.logs.pbs_records import array_of
 
@@ -23,7 +27,7 @@ from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings.settings import HookSettings
 from foretime_sidecar.store.decisions import Decision, Decisions
-from foretime_sidecar.store.store import Store
+from foretime_sidecar.store.store import Store, TableGeneration
 
 
 class Action(enum.StrEnum):
@@ -149,6 +153,28 @@ _REMEMBERED_S = 30 * 86_400
 Key = tuple[str, int]
 
 
+def _key(job: QueuedJob) -> Key:
+    return job.request.array_id or job.request.job_id, job.request.submit_time
+
+
+class _Tables:
+    """The tables that were in place while jobs were submitted."""
+
+    def __init__(self, tables: Iterable[TableGeneration]) -> None:
+        by_time = sorted(tables, key=lambda table: table.written_at)
+        self._written_at = [table.written_at for table in by_time]
+        # A clock that was set back has a later table written earlier.
+        self._latest = list(accumulate(by_time, partial(max, key=attrgetter("generation"))))
+
+    def in_force_at(self, time: int) -> TableInForce:
+        """Say what the table in place at a time let the hook do."""
+        place = bisect_right(self._written_at, time)
+        if not place:
+            return TableInForce(None, "")
+        found = self._latest[place - 1]
+        return TableInForce(found.generation, found.mode if time <= found.valid_until else "")
+
+
 class DecisionLog:
     """Writes the audit; used with the sidecar's lock held.
 
@@ -181,15 +207,21 @@ class DecisionLog:
         """
         if self._last is None:
             self._last = self._recall(now)
+        first_seen = [job for job in jobs if _key(job) not in self._last]
+        tables = _Tables(
+            self._store.tables_since(min(job.request.submit_time for job in first_seen))
+            if first_seen
+            else ()
+        )
         new: dict[Key, Decision] = {}
         present: dict[Key, Decision] = {}
         for job in jobs:
-            key = (job.request.array_id or job.request.job_id, job.request.submit_time)
+            key = _key(job)
             if key in present:
                 continue  # another task of the same array
             before = self._last.get(key)
             if before is None:
-                found: Decision | None = self._first(key, job, learner, exclusions, now)
+                found: Decision | None = self._first(key, job, learner, exclusions, tables, now)
             else:
                 found = self._changed(before, job, exclusions, now, refined)
             if found is not None:
@@ -205,24 +237,17 @@ class DecisionLog:
         latest = self._rows.latest_of_jobs(now - _REMEMBERED_S)
         return {(decision.job_id, decision.submit_time): decision for decision in latest}
 
-    def _table_at(self, submit_time: int) -> TableInForce:
-        found = self._store.table_at(submit_time)
-        if found is None:
-            return TableInForce(None, "")
-        return TableInForce(
-            found.generation, found.mode if submit_time <= found.valid_until else ""
-        )
-
     def _first(
         self,
         key: Key,
         job: QueuedJob,
         learner: Learner,
         exclusions: Exclusions,
+        tables: _Tables,
         now: int,
     ) -> Decision:
         request = job.request
-        table = self._table_at(request.submit_time)
+        table = tables.in_force_at(request.submit_time)
         known = learner.adjustment(request) is not None
         would_be_s = learner.scheduled_time(request) if known else None
         action, scheduled_time, reason = judge(job, self._hook, table, would_be_s, exclusions)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import TypeAlias
 
-from foretime_sidecar.store.row_columns import columns_of
 from foretime_sidecar.store.store import Store
 
 _COLUMNS = """
@@ -84,6 +84,14 @@ class Decision:
     generation: int | None
 
 
+_NAMES = tuple(field.name for field in fields(Decision))
+_ADD = (
+    f"INSERT INTO job_decisions ({', '.join(_NAMES)}) "  # noqa: S608 - constants
+    f"VALUES ({', '.join('?' * len(_NAMES))})"
+)
+_values_of = attrgetter(*_NAMES)
+
+
 class Decisions:
     """The rows of one store, used with the store's lock held; `StateError` if that fails."""
 
@@ -93,7 +101,7 @@ class Decisions:
     def add(self, decisions: Iterable[Decision]) -> None:
         """Add lines, all or none."""
         with self._store.transaction("record what was decided") as database:
-            database.table("job_decisions").insert_all(columns_of(each) for each in decisions)
+            database.conn.executemany(_ADD, map(_values_of, decisions))
 
     def latest_of_jobs(self, since: int) -> list[Decision]:
         """Give the last line on each job that has one since a time."""

@@ -335,26 +335,28 @@ class Store:
 
     def latest_generation(self) -> TableGeneration | None:
         """Give the last table begun, ``None`` if there was none."""
-        return self._table_generation("", ())
+        latest = self._table_generations("ORDER BY generation DESC LIMIT 1", ())
+        return latest[0] if latest else None
 
-    def table_at(self, written_at: int) -> TableGeneration | None:
-        """Give the table that stood in place at a time, valid or not; ``None``: none."""
-        return self._table_generation("WHERE published AND written_at <= ?", (written_at,))
+    def tables_since(self, written_at: int) -> list[TableGeneration]:
+        """Give the tables that stood in place at a time and after it, valid or not."""
+        stood = "SELECT max(generation) FROM table_generations WHERE published AND written_at <= ?"
+        return self._table_generations(
+            f"WHERE published AND generation >= coalesce(({stood}), 0)", (written_at,)
+        )
 
-    def _table_generation(
-        self, where: str, parameters: tuple[object, ...]
-    ) -> TableGeneration | None:
+    def _table_generations(
+        self, which: str, parameters: tuple[object, ...]
+    ) -> list[TableGeneration]:
         rows = self.rows(
             "SELECT generation, written_at, valid_until, mode, table_rows, published "  # noqa: S608
-            f"FROM table_generations {where} ORDER BY generation DESC LIMIT 1",
+            f"FROM table_generations {which}",
             parameters,
         )
-        if not rows:
-            return None
-        generation, written_at, valid_until, mode, table_rows, published = rows[0]
-        return TableGeneration(
-            generation, written_at, valid_until, mode, table_rows, bool(published)
-        )
+        return [
+            TableGeneration(generation, written_at, valid_until, mode, table_rows, bool(published))
+            for generation, written_at, valid_until, mode, table_rows, published in rows
+        ]
 
     # -- site factors ----------------------------------------------------------------------------
 

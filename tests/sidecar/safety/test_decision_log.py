@@ -227,6 +227,29 @@ def test_an_array_is_one_job() -> None:
     assert [one.job_id for one in site.log.find(job_id="7_2")] == ["7"]
 
 
+def test_the_table_counts_that_was_in_place_when_a_job_was_submitted() -> None:
+    """Even if the clock was set back between two tables; an unpublished one does not count."""
+    site = Site()
+    written, begun = {1: NOW - 100}, [(-80, True), (-40, True), (-60, True), (-50, False)]
+    for place, (when, published) in enumerate(begun):
+        generation = site.store.begin_generation(NOW + when, NOW + 10_000, "enforce", 1)
+        assert generation == place + 2
+        if published:
+            site.store.mark_published(generation)
+            written[generation] = NOW + when
+    times = [NOW + after for after in range(-110, 0, 5)]
+    for submitted in (times[::2], times[1::2][::-1]):
+        jobs = [
+            replace(PENDING, request=replace(REQUEST, job_id=f"s{time}", submit_time=time))
+            for time in submitted
+        ]
+        found = site.log.note(jobs, site.learner, site.exclusions, NOW)
+        assert [one.generation for one in found] == [
+            max((number for number, when in written.items() if when <= time), default=None)
+            for time in submitted
+        ]
+
+
 def test_decisions_are_found_by_job_user_and_time() -> None:
     site = Site("observe")
     site.note(PENDING)
