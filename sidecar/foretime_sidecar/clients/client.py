@@ -253,7 +253,7 @@ class QueuedJob:
 
         ``ARRAY_TASK`` where Slurm tells that; on PBS the array's own for each.
         """
-        if "[" in self.request.job_id:
+        if "[" in self.request.job_id or not self.pending_tasks:
             return (self.request.job_id,) * self.tasks
         ranges = [part for part in index_ranges(self.pending_tasks) if part is not None]
         if sum(map(len, ranges)) != self.tasks:

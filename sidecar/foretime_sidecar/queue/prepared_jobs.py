@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 from foretime_estimators.arrays import Int64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
-from foretime_sim.workloads.node_request import JobResources, Request, fit_request
+from foretime_sim.workloads.node_request import Request, fit_request
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.clients.cluster import AskedNodes
 from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.queue.live_machine import LiveMachine
 
 _NO_NODES: Int64Array = np.empty((0, 4), dtype=np.int64)
 _MOST_FITTED = 10_000
+_Asked: TypeAlias = tuple[str | None, AskedNodes | None, str | None, int, int]
+"""All that decides what a job asks of one machine: see `PreparedJobs._fit`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +58,7 @@ class PreparedJobs:
     def __init__(self) -> None:
         self._of_what: tuple[LiveMachine | None, bool] = None, False
         self._jobs: dict[int, PreparedJob] = {}  # by identity, which each entry keeps alive
-        self._fitted: dict[tuple[JobResources, int, int], Request | str] = {}
+        self._fitted: dict[_Asked, Request | str] = {}
 
     def of(
         self, jobs: Sequence[QueuedJob], live: LiveMachine | None, *, knows_limits: bool
@@ -87,10 +91,7 @@ class PreparedJobs:
             return PreparedJob(
                 job, submitted, None, None, live.partition_of(job), live.nodes_of(job)
             )
-        try:
-            fitted = self._fit(live, job, submitted)
-        except InputError as error:
-            fitted = str(error)
+        fitted = self._fit(live, job, submitted)
         if isinstance(fitted, str):
             return PreparedJob(job, submitted, fitted)
         return PreparedJob(job, submitted, None, fitted)
@@ -103,10 +104,13 @@ class PreparedJobs:
                 return f"in reservation {job.reservation}, which has no nodes to start it on"
             if submitted.requested_time > reserved.duration:
                 return f"longer than its reservation {job.reservation}"
-        asked = (live.resources(job), submitted.processors, submitted.requested_time)
+        processors, time = submitted.processors, submitted.requested_time
+        asked = job.request.queue, job.asked, job.reservation, processors, time
         if asked not in self._fitted:
             try:
-                self._fitted[asked] = fit_request(live.machine, *asked, live.reservations)
+                resources = live.resources_of(*asked[:3])
+                found = fit_request(live.machine, resources, processors, time, live.reservations)
+                self._fitted[asked] = found
             except InputError as error:
                 self._fitted[asked] = str(error)
         return self._fitted[asked]

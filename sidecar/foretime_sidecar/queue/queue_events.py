@@ -268,4 +268,6 @@ class _Known:
 def requests_of(job: QueuedJob) -> list[JobRequest]:
     """Give the jobs that a record stands for as submitted, those of an array each by itself."""
     request = as_submitted(job)
+    if not job.pending_tasks:
+        return [request] if job.tasks else []
     return [replace(request, job_id=job_id) for job_id in dict.fromkeys(job.task_ids)]
