@@ -370,12 +370,18 @@ class _Line:
         Of each row, without what we have added to it.
     partitions
         Those that take jobs.
+    queues
+        The slurm_partitions of jobs, once for each way in which jobs name them.
+    queue
+        Of each record the index of its own in ``queues``.
     """
 
     records: Sequence[QueuedJob]
     record: Int64Array
     priority: Int64Array
     partitions: _Partitions
+    queues: Sequence[tuple[str, ...]]
+    queue: Int64Array
 
     @classmethod
     def of(
@@ -389,7 +395,12 @@ class _Line:
         index = {key: at for at, key in enumerate(of_job)}
         record = np.fromiter((index[id(job)] for job in waiting), np.int64, len(waiting))
         priority = np.fromiter(map(own_priority, records), np.int64, len(records))
-        return cls(records, record, priority[record], _Partitions(machine))
+        partitions = _Partitions(machine)
+        naming = {job.request.queue: job for job in records}  # one job of each queue
+        at = {name: place for place, name in enumerate(naming)}
+        queue = np.fromiter((at[job.request.queue] for job in records), np.int64, len(records))
+        queues = tuple(map(partitions.of, naming.values()))
+        return cls(records, record, priority[record], partitions, queues, queue)
 
     def in_order(self) -> Int64Array:
         """Give the rows, the first of the queue first."""
@@ -400,11 +411,8 @@ class _Line:
 
     def of_partitions(self, value: Mapping[str, float]) -> Float64Array:
         """Give of each record the highest value of its slurm_partitions."""
-        highest = {
-            queue: max(value[name] for name in names) for queue, names in self._queues().items()
-        }
-        jobs = self.records
-        return np.fromiter((highest[job.request.queue] for job in jobs), np.float64, len(jobs))
+        highest = [max(value[name] for name in names) for names in self.queues]
+        return np.array(highest, np.float64)[self.queue]
 
     def waited_s(self, now: int) -> Int64Array:
         """Give of each record for how long it has waited, seconds."""
@@ -416,16 +424,10 @@ class _Line:
         jobs = self.records
         could = np.fromiter(((job.eligible_time or 0) <= now for job in jobs), bool, len(jobs))
         records = self.record[in_order[~started[in_order] & could[self.record[in_order]]]]
-        number = {queue: at for at, queue in enumerate(self._queues())}
-        queue = np.fromiter((number[job.request.queue] for job in jobs), np.int64, len(jobs))
-        _, first = np.unique(queue[records], return_index=True)
+        _, first = np.unique(self.queue[records], return_index=True)
         heads: dict[str, QueuedJob] = {}
         for at in sorted(first.tolist()):
             job = jobs[records[at]]
             for name in self.partitions.of(job):
                 heads.setdefault(name, job)
         return heads
-
-    def _queues(self) -> dict[str | None, tuple[str, ...]]:
-        """Give the slurm_partitions of jobs by how they name them."""
-        return {job.request.queue: self.partitions.of(job) for job in self.records}
