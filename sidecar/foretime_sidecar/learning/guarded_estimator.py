@@ -59,7 +59,9 @@ class HeldEstimator:
         self.last_failure = ""
         self._failed_in_a_row = {"learn": 0, "predict": 0}
         self._estimator = self._new()
+        # To ask a protocol takes longer than to predict.
         self._tells_roles = isinstance(self._estimator, RoleEstimator)
+        self._observes_starts = isinstance(self._estimator, StartObserver)
 
     def _new(self) -> RuntimeEstimator:
         return parse_estimator(self.name, settings=self._settings)
@@ -73,13 +75,13 @@ class HeldEstimator:
 
     def submitted(self, job: JobRequest) -> None:
         """Ask one that goes by what is running: what was known then is what it learns from."""
-        if isinstance(self._estimator, StartObserver):
+        if self._observes_starts:
             self._predict(job, job.submit_time)
 
     def started(self, job: JobRequest, start_time: int) -> None:
         """Tell an estimator that goes by what is running, too."""
-        estimator = self._estimator
-        if isinstance(estimator, StartObserver):
+        if self._observes_starts:
+            estimator = cast(StartObserver, self._estimator)
             self._guarded("learn", lambda: estimator.start_one(job, start_time), job)
 
     def finished(self, job: FinishedJob) -> None:
@@ -104,7 +106,6 @@ class HeldEstimator:
     def predict_roles(self, job: JobRequest, now: int) -> RolePrediction | None:
         """Give what it predicts for each use of a time; otherwise as `predict`."""
         estimator = self._estimator
-        # As known since it was made: to ask a protocol takes longer than to predict.
         if not self._tells_roles:
             time = self.predict(job, now)
             return None if time is None else RolePrediction(time, time, time)
