@@ -27,6 +27,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
 )
 from foretime_sidecar.clients.cluster import Cluster
+from foretime_sidecar.clients.garbage import uncollected
 from foretime_sidecar.daemon.limits_reading import LimitsReading
 from foretime_sidecar.daemon.poll_rate import Pause
 from foretime_sidecar.daemon.table_publication import PublishedTable, TablePublication
@@ -353,6 +354,7 @@ class Sidecar:
             if learner.go_by_estimator(usable=usable):
                 self._next_publication = now
 
+    @uncollected()
     def look(self, now: int) -> Look:
         """Look at the queue, for forecasts, and at what the scheduler lets the hook do.
 
