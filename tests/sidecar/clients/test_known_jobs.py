@@ -123,6 +123,27 @@ def test_whatever_stands_in_the_place_of_a_number_a_text_is_read_as_what_it_says
         assert _read(json.dumps({"jobs": jobs}).encode()) == _read({"jobs": jobs}), name
 
 
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        *(None, {}, [], 17, "n1", {"allocation": None}, {"allocation": []}, {"allocation": [17]}),
+        {"allocation": [{"name": "n1"}]},
+        {"allocation": [{"name": 17, "cpus": {"count": 4.0}, "memory": {"allocated": None}}]},
+        {
+            "allocation": [
+                {"name": "n1", "cpus": {"count": {"set": True, "number": 4}}, "memory": {}},
+            ]
+        },
+    ],
+)
+def test_whatever_nodes_a_job_has_a_text_is_read_as_what_it_says(
+    reply: dict[str, Any], nodes: object
+) -> None:
+    for job in reply["jobs"]:
+        job["job_resources"] = {"nodes": nodes, "cpus": 4}
+    assert _read(json.dumps(reply).encode()) == _read(reply)
+
+
 def test_bytes_of_a_job_that_are_no_text_are_replaced(reply: dict[str, Any]) -> None:
     for job in reply["jobs"]:
         job["name"] = "odd?name"

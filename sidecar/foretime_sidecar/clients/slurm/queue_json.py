@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
 from types import GenericAlias
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 import msgspec
 from foretime_estimators.jobs.errors import SchedulerError
@@ -123,6 +123,33 @@ _REPLY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TextOfReply)
 _JOBS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TextsOfReply)
 _JOB: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_ToldJob)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError)
+
+
+class _Cpus(TypedDict):
+    count: object
+
+
+class _Memory(TypedDict):
+    allocated: object
+
+
+class _HeldNode(TypedDict):
+    name: object
+    cpus: _Cpus
+    memory: _Memory
+
+
+class _HeldNodes(TypedDict):
+    allocation: list[_HeldNode]
+
+
+class _Resources(TypedDict):
+    """What `held_nodes` reads of `_RESOURCES`, without the state of each core."""
+
+    nodes: _HeldNodes
+
+
+_HELD: msgspec.json.Decoder[_Resources] = msgspec.json.Decoder(_Resources)
 
 
 def _told(reply: object, command: str) -> Iterable[_Told]:
@@ -260,9 +287,13 @@ def _queued(job: Json, command: str, same_nodes: QueuedJob | None) -> QueuedJob 
 def _held(job: Json, command: str, same_nodes: QueuedJob | None) -> tuple[HeldNode, ...]:
     if same_nodes is not None and same_nodes.state is not QueueState.PENDING:
         return same_nodes.has_nodes
-    resources = job.get(_RESOURCES)
-    if isinstance(resources, bytes):
-        resources = decoded(resources, command)
+    told = job.get(_RESOURCES)
+    if not isinstance(told, bytes):
+        return held_nodes(job)
+    try:
+        resources: object = _HELD.decode(told)
+    except _UNREADABLE:  # or of before 23.11
+        resources = decoded(told, command)
     return held_nodes({**job, _RESOURCES: resources})
 
 
