@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import typer
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.schedule import known_waits
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.mocks.mechanism import mechanism_policy
@@ -14,6 +15,7 @@ from foretime_sim.policies.advance_reservations import check_reservations, read_
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.said_to_sites import with_known_qos
 from foretime_sim.policies.site_machine import on_machine_of, site_of
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.policies.unknown_users import UnknownUsersChoice
 from foretime_sim.scores.comparison import Comparison, compare
 from foretime_sim.scores.replay_result import ReplayResult
@@ -134,7 +136,13 @@ def _task(
         queue_order = queue_order.model_copy(update={"estimator": learning.estimator})
     beside = BesideSettings()
     if learning.settings is not None:
-        beside = read_settings(learning.settings).beside
+        settings = read_settings(learning.settings)
+        if settings.scheduler.kind == "pbs" and isinstance(policy.backfill, Slurm):
+            raise InputError(
+                f'--settings {learning.settings}: scheduler.kind is "pbs" there, and this is a'
+                " replay under Slurm: give --scheduler pbs, or --site with a PBS's site"
+            )
+        beside = settings.beside
     return Replay(
         policy=policy,
         scheme=accuracy.scheme,

@@ -476,6 +476,18 @@ def test_the_sites_own_rule_is_replayed(run: Run, log: Path, tmp_path: Path) -> 
     one_line(run, "replay", log, "--settings", settings, "--rule", "production", says="not both")
 
 
+def test_settings_of_a_pbs_are_not_replayed_under_slurm(
+    run: Run, log: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "foretime.toml"
+    settings.write_text(
+        '[scheduler]\nkind = "pbs"\n[hook]\nmechanism = "pbs-soft-walltime"\n', encoding="utf-8"
+    )
+    words = ("replay", log, "--warm-up", "0", "--settings", settings)
+    one_line(run, *words, says="this is a replay under Slurm: give --scheduler pbs")
+    assert run(*words, "--scheduler", "pbs")[0] == 0
+
+
 def test_tau_bounds_the_slowdown(run: Run, log: Path) -> None:
     def mean(*options: str) -> float:
         _, out, _ = run(
