@@ -88,7 +88,9 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             if scheduler.kind == "pbs"
             else 'it is PBS\'s: set scheduler.kind = "pbs", or another mechanism'
         )
-        raise InputError(f"{where}:{line}: hook.mechanism = {mechanism!r}: {right}")
+        given = "mechanism" in settings.hook.model_fields_set
+        said = f"hook.mechanism {'=' if given else 'is left out, which is'} {mechanism!r}"
+        raise InputError(f"{where}:{line}: {said}: {right}")
     if scheduler.longest_poll_interval_s < scheduler.poll_interval_s:
         line = _line_of(text, ("scheduler", "longest_poll_interval_s"))
         raise InputError(

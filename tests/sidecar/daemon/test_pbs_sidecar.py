@@ -211,7 +211,10 @@ def test_without_accounting_the_servers_history_is_asked(assets: Path, tmp_path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[scheduler]\nkind = "pbs"', 'with scheduler.kind = "pbs" it must be "pbs-soft-walltime"'),
+        (
+            '[scheduler]\nkind = "pbs"',
+            "hook.mechanism is left out, which is 'slurm-soft-limit': with .* it must be",
+        ),
         (
             '[hook]\nmechanism = "pbs-soft-walltime"',
             'settings:2: hook.mechanism = .*set scheduler.kind = "pbs"',
