@@ -136,4 +136,6 @@ def cheapest(advised: Advice, forecast: ForecastAnswer) -> Alternative | None:
     here, there = forecast.likely_wait_s, found.forecast.likely_wait_s
     if here is None or there is None or there >= here:
         return None
+    if not found.forecast.is_surely_no_later(forecast):
+        return None
     return found.model_copy(update={"sooner_s": here - there})

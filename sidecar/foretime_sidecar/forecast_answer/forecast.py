@@ -150,6 +150,12 @@ class BriefForecast(Told):
             return None
         return Times(self.starts_now, self.likely_wait_s, self.wait_s, self.start_time)
 
+    def is_surely_no_later(self, other: BriefForecast) -> bool:
+        """Whether its 95% bound is no later than another's; not if one of them has none."""
+        if self.wait_s is None or other.wait_s is None:
+            return False
+        return self.wait_s["0.95"] <= other.wait_s["0.95"]
+
 
 def _bounds_alone(
     quantiles: list[tuple[float, int]], answer: ForecastAnswer, telling: Telling

@@ -15,6 +15,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.forecast_answer.forecast import BriefForecast
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.served_forecasts import ForecastRows
 from foretime_sidecar.store.store import Store
@@ -239,7 +240,9 @@ def test_a_job_in_the_queue_is_told_its_forecast_and_how_old_it_is(world: World)
     assert brief[1]["wait_s"] == answer["wait_s"]
 
 
-def test_advice_names_the_cheapest_shape_that_starts_sooner(world: World) -> None:
+def test_advice_names_the_cheapest_shape_that_starts_sooner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Half the machine is free; the rest runs for 900 s.
     world.slurm.submit(Submission("u1", "wide", None, 32, 3600, 900))
     world.look(NOW + 60)
@@ -252,6 +255,10 @@ def test_advice_names_the_cheapest_shape_that_starts_sooner(world: World) -> Non
     assert (half["sooner_s"], half["cost"]) == (840, "same")
     assert advice["cheapest"] == 0
     assert [each["change"]["ntasks"] for each in found] == [32, 16]
+    # Nor is what is likely sooner advised where nobody is as sure of it.
+    with monkeypatch.context() as unsure:
+        unsure.setattr(BriefForecast, "is_surely_no_later", lambda *_: False)
+        assert world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)["cheapest"] is None
     # What can start at once needs no advice.
     assert world.ask("/v1/advice?ntasks=2&time=1:00:00", NOBODY)["cheapest"] is None
 

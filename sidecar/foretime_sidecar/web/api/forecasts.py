@@ -297,8 +297,8 @@ class ForecastDesk:
     def advice(self, question: JobQuestion, caller: Caller) -> Advice:
         """Answer for a job, and for the same work in other shapes.
 
-        The cheapest is, of those that start sooner, the one that asks for least processor-time, and
-        of several such the one that changes least.
+        The cheapest is, of those that start sooner and are no later by their 95% bound, the one
+        that asks for least processor-time, and of several such the one that changes least.
         """
         asked, forecast = self._answer(question, caller)
         sidecar, board = self._sidecar, forecast.board
@@ -328,7 +328,8 @@ class ForecastDesk:
             sooner_s = None
             if asked.likely_wait_s is not None and answer.likely_wait_s is not None:
                 sooner_s = likely_s - answer.likely_wait_s
-                if sooner_s >= max(_WORTH_S, waits_s // 20):
+                is_worth_it = sooner_s >= max(_WORTH_S, waits_s // 20)
+                if is_worth_it and answer.is_surely_no_later(asked):
                     worthwhile.append((shape.processor_seconds, len(alternatives)))
             alternatives.append(
                 Alternative(

@@ -16,8 +16,10 @@ import typer
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.answers.daemon_client import DaemonError, ask
 from foretime_sidecar.answers.forecast_asking import ask_forecast
-from foretime_sidecar.answers.wait_report import wait_report
+from foretime_sidecar.answers.wait_report import cheapest, wait_report
 from foretime_sidecar.cli.site_commands.wait import wait
+from foretime_sidecar.forecast_answer.advice import Advice, Alternative
+from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
 from foretime_sidecar.wording.waits import headline
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
@@ -143,6 +145,23 @@ def test_the_cheapest_change_that_starts_it_sooner_is_offered(tmp_path: Path) ->
         assert words.startswith(f"{change['text']}: likely ")
         assert " sooner, 95% sure within " in words
         assert "for the same processor-time." in words
+
+
+@pytest.mark.parametrize(
+    ("likely_s", "bound_s", "offered"),
+    [(900, 3600, True), (900, 3601, False), (1000, 3600, False), (None, None, False)],
+)
+def test_no_change_is_offered_that_may_start_later(
+    likely_s: int | None, bound_s: int | None, offered: bool
+) -> None:
+    def forecast(likely_s: int | None, bound_s: int | None) -> ForecastAnswer:
+        bounds = None if bound_s is None else {"0.95": bound_s}
+        return ForecastAnswer.model_construct(likely_wait_s=likely_s, wait_s=bounds)
+
+    here = forecast(1000, 3600)
+    change = Alternative.model_construct(forecast=forecast(likely_s, bound_s))
+    found = cheapest(Advice.model_construct(asked=here, alternatives=[change], cheapest=0), here)
+    assert (found is not None) is offered
 
 
 def test_a_job_that_is_not_there_is_said_to_be_in_no_queue(site: MockSite) -> None:
