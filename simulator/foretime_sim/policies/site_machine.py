@@ -74,13 +74,15 @@ def that_fit_on_all(sites: Sequence[SlurmSite | PbsSite], workload: Workload) ->
     InputError
         If no job is left.
     """
-    for machine in (site.machine for site in sites):
+    for number, site in enumerate(sites, 1):
+        machine = site.machine
         fitted = fit_requests(replace(workload, machine=machine, machine_processors=machine.cpus))
         if fitted.reasons:
             kept = fitted.request_of >= 0
             if not kept.any():
                 reason = next(iter(fitted.reasons.values()))
-                raise InputError(f"{workload.name}: no job can run on this site: {reason}")
+                which = "this site" if len(sites) == 1 else f"site {number} of {len(sites)}"
+                raise InputError(f"{workload.name}: no job can run on {which}: {reason}")
             notes = (*workload.notes, left_out_note(fitted.limits))
             workload = replace(workload.take(np.flatnonzero(kept)), notes=notes)
     return workload

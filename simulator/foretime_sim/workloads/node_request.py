@@ -368,6 +368,8 @@ def _obstacle(
     if left > 0:
         tasks_asked = _counted(request.tasks, "task")
         each = _counted(request.cpus_per_task, "CPU")
+        if choice.memory_per_task_mib:
+            each += f" and {choice.memory_per_task_mib:,} MiB"
         if request.memory_per_node_mib:
             each += f", on nodes with {request.memory_per_node_mib:,} MiB"
         if request.gpus_per_node:

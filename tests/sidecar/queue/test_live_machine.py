@@ -170,7 +170,7 @@ def test_what_can_not_start_is_left_out_with_the_reason() -> None:
     )
     reasons = {each.job.request.job_id: each.reason for each in of.left_out}
     assert reasons["down"] == "partition old takes no jobs now"
-    assert reasons["wide"].startswith("it needs 900 tasks of 1 CPU, of which 24 fit")
+    assert reasons["wide"].startswith("it needs 900 tasks of 1 CPU and 1,000 MiB, of which 24 fit")
     assert reasons["limit"] == "at a limit"
     assert reasons["feature"].startswith("no node has the feature 'slow'")
     assert reasons["reserved"] == "in reservation over, which has no nodes to start it on"
@@ -268,7 +268,7 @@ UP = "the wait is as if everything were up and it were let go now"
             "waits for nodes that are down",
             UP,
         ),
-        (pending("1", 40), "it needs 40 tasks of 1 CPU, of which 24 fit", UP),
+        (pending("1", 40), "it needs 40 tasks of 1 CPU and 1,000 MiB, of which 24 fit", UP),
         (pending("1", 1, constraint=("slow",)), "no node has the feature", "it can't start"),
         (pending("1", 1, "nowhere"), "partition nowhere takes no jobs", "it can't start"),
         (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "is to begin", ""),

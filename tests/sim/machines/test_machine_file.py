@@ -88,10 +88,17 @@ def test_faults_are_named(change: tuple[str, str], message: str) -> None:
     ("asked", "reason"),
     [
         (JobResources(nodes=31), "it asks for 31 nodes, above the limit of 30"),
-        (JobResources(cpus_per_task=49), "it needs 1 task of 49 CPUs, of which 0 fit"),
+        (
+            JobResources(cpus_per_task=49),
+            "it needs 1 task of 49 CPUs and 191,100 MiB, of which 0 fit",
+        ),
         (
             JobResources(memory_per_node_mib=2_000_000),
             "with 2,000,000 MiB, of which 0 fit in",
+        ),
+        (
+            JobResources(memory_per_cpu_mib=2_000_000),
+            "it needs 1 task of 1 CPU and 2,000,000 MiB, of which 0 fit",
         ),
         (JobResources(("gpu",), gpus_per_node=5), "of which 0 fit in partition gpu"),
         (JobResources(("long",), nodes=9), "above the limit of 8 in partition long"),
