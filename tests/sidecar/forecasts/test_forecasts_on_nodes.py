@@ -109,7 +109,7 @@ def test_gpus_asked_for_count(world: World) -> None:
 def test_what_could_run_nowhere_is_told_for_each_slurm_partition(world: World) -> None:
     asked = "/v1/forecast?time=60&ntasks=1&gres=gpu:3&partition=debug,main"
     error = world.refused(asked, NOBODY)
-    assert "1 task of 1 CPU, on nodes with 3 GPUs" in error["what"]
+    assert "1 task of 1 CPU and 1,024 MiB, on nodes with 3 GPUs" in error["what"]
     for name in ("debug", "main"):
         assert f"of which 0 fit in partition {name}" in error["what"]
     assert error["remedy"] == "ask for less, or for another partition"
