@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,9 @@ def test_pbs_sched_alone_is_told(home: Path, tmp_path: Path) -> None:
     scheduler = PbsScheduler(home)
     for name, is_told in (("pbs_sched", True), ("other", False)):
         shutil.copy(sleep, tmp_path / name)
-        with subprocess.Popen([str(tmp_path / name), "1000"]) as process:
+        # Whoever runs the tests under nohup hands on a SIGHUP that ends nobody.
+        heeds = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+        with subprocess.Popen([str(tmp_path / name), "1000"], preexec_fn=heeds) as process:
             until = time.monotonic() + 60
             comm = Path(f"/proc/{process.pid}/comm")
             while comm.read_text().strip() != name:
