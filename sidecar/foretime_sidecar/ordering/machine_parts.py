@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.clients.cluster import Cluster
@@ -45,12 +46,14 @@ class MachineParts:
     """
 
     def __init__(self, cluster: Cluster | None) -> None:
-        self.parts: tuple[MachinePart, ...] = () if cluster is None else tuple(_parts_of(cluster))
-        self._names = frozenset[str]().union(*(part.inside for part in self.parts))
-        defaults = () if cluster is None else (p.name for p in cluster.partitions if p.default)
-        self._default = frozenset(defaults) & self._names
+        self._cluster = cluster
         self._inside: dict[str | None, tuple[MachinePart, ...]] = {}
         self._beside: dict[str | None, tuple[MachinePart, ...]] = {}
+
+    @cached_property
+    def parts(self) -> tuple[MachinePart, ...]:
+        """All of them; worked out once somebody asks, as mostly nobody does."""
+        return () if self._cluster is None else tuple(_parts_of(self._cluster))
 
     def only_for(self, job: QueuedJob) -> tuple[MachinePart, ...]:
         """Give the parts on which a job runs if it runs, and nowhere else."""
@@ -71,10 +74,19 @@ class MachineParts:
     def _of(self, queue: str | None) -> frozenset[str]:
         return self._names & frozenset((queue or "").split(",")) or self._default
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset[str]().union(*(part.inside for part in self.parts))
+
+    @cached_property
+    def _default(self) -> frozenset[str]:
+        partitions = () if self._cluster is None else self._cluster.partitions
+        return self._names & {part.name for part in partitions if part.default}
+
 
 def _parts_of(cluster: Cluster) -> Iterable[MachinePart]:
     """Give each set of nodes once."""
-    cpus = {node.name: node.cpus for node in cluster.nodes if node.takes_jobs}
+    cpus = {node.name: node.cpus for node in cluster.nodes if node.takes_jobs and node.cpus}
     there = frozenset(cpus)
     nodes = {part.name: part.nodes & there for part in cluster.partitions if part.is_up}
 

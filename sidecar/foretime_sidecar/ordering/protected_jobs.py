@@ -81,5 +81,6 @@ class ProtectedJobs:
 
     def let_pass(self, job: QueuedJob) -> bool:
         """Whether a job may be raised as far as others' waits go."""
-        behind = not self._behind.isdisjoint(self._machine.also_for(job))
-        return not behind or self.late_by(job) is not None
+        if not self._behind or self._behind.isdisjoint(self._machine.also_for(job)):
+            return True
+        return self.late_by(job) is not None

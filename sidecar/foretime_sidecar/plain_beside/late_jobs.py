@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -28,14 +29,13 @@ class LateJobs:
         How long a job may wait beyond that, seconds; 0: as long as it likes.
     most_behind_s
         How much work all jobs that wait beyond it may have, in seconds of the nodes that they wait
-        for; so much less where others have these nodes, too, as is theirs of those. 0: as much as
-        they like.
+        for; of that the `MachinePart.share` of these nodes. 0: as much as they like.
 
     Attributes
     ----------
     behind_s, is_behind
-        How much they had when `behind_in` was last asked, on the nodes where it was most over what
-        it may be, for these as for the whole machine; and whether it was over it.
+        How much they had when `behind_in` was last asked, over the share of their nodes and where
+        it was most; and whether that is over ``most_behind_s``.
     """
 
     def __init__(self, most_late_s: int, most_behind_s: int) -> None:
@@ -81,7 +81,7 @@ class LateJobs:
         machine
             The parts that they wait for.
         """
-        work = dict.fromkeys(machine.parts, 0)
+        work: Counter[MachinePart] = Counter()
         for job in waiting if self._plain_starts else ():  # else nobody need look at thousands
             for task in job.task_ids:
                 start = self._plain_starts.get((task, job.request.submit_time))
