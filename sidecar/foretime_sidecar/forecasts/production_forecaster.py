@@ -59,8 +59,9 @@ _WORDS = {
 }
 
 
-_CHOICE = ChoiceSettings(sureness=2.0)
-"""Running the queue forward as its scheduler does has the word unless another is clearly better."""
+_CHOICE = ChoiceSettings(fewest=100)
+_SITE_KNOWN = ChoiceSettings(fewest=100, fewest_days=5, sureness=2)
+"""Running the queue forward as its scheduler does has the word unless another is surely better."""
 
 
 class CalibratedBest:
@@ -98,7 +99,9 @@ class CalibratedBest:
             forecasters.insert(0, self._site_runs)
         if can_learn_waits():
             forecasters.append(LearnedWaits(NOW_S))
-        self._best = BestOf([*forecasters, Backlog()], "best", _CHOICE)
+        self._best = BestOf(
+            [*forecasters, Backlog()], "best", _CHOICE if self._known is None else _SITE_KNOWN
+        )
         self._calibrated = CalibratedForecaster(self._best, self.name, now_within_s=NOW_S)
 
     @property
@@ -119,7 +122,7 @@ class CalibratedBest:
 
     def basis(self, jobs: int) -> Basis:
         """Say what the last forecasts stand on, which were of a queue of so many jobs."""
-        spoke = self._best.spoke or (self._best.ranked[0].name,)  # nobody waits: what ifs
+        spoke = self._best.spoke or (self._best.ranked()[0].name,)  # nobody waits: what ifs
         runs_queue = self._ladder.name in spoke
         site: SlurmSite | PbsSite | None = None
         leaves_out: tuple[str, ...] = ()

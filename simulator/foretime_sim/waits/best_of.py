@@ -6,14 +6,16 @@ says of every job how long it will wait, and once the job has started its first 
 (pinball loss of log10 of the wait). What counts is by how much it lost more than the first one in
 the list, on the jobs of which both said something, as a mean that forgets: following the leader
 with exponential forgetting (N. Cesa-Bianchi and G. Lugosi, "Prediction, Learning, and Games", 2006,
-sections 2.11 and 3.2).
+sections 2.11 and 3.2). Jobs of one queue and of like width are judged by themselves once enough of
+them have started: past waits may tell more of a small queue, and the plan of the main one.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +25,7 @@ from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_estimators.time_units import DAY_S
 
+from foretime_sim.waits.excess_losses import ExcessLosses
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts, considered
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.wait_scores import log10_s, pinball_loss
@@ -38,6 +41,8 @@ class ChoiceSettings:
         After so long an outcome counts half.
     fewest
         Outcomes, counted so, from which on a forecaster is judged.
+    fewest_days
+        On so many days at least.
     remembered
         Waiting jobs of which it is remembered what was said of them; the latest are.
     sureness
@@ -47,6 +52,7 @@ class ChoiceSettings:
 
     half_life_s: int = 10 * DAY_S
     fewest: float = 10.0
+    fewest_days: int = 0
     remembered: int = 4_096
     sureness: float = 0.0
 
@@ -54,8 +60,19 @@ class ChoiceSettings:
         for name in ("half_life_s", "fewest", "remembered"):
             if getattr(self, name) <= 0:
                 raise InputError(f"choice: {name} is {getattr(self, name)}: give more than 0")
-        if self.sureness < 0:
-            raise InputError(f"choice: sureness is {self.sureness}: give 0 or more")
+        for name in ("fewest_days", "sureness"):
+            if getattr(self, name) < 0:
+                raise InputError(f"choice: {name} is {getattr(self, name)}: give 0 or more")
+
+
+JobClass = tuple[str | None, int]
+"""Jobs that are judged together: a queue, and the width in powers of four."""
+_MOST_CLASSES = 200
+
+
+def class_of(job: JobRequest) -> JobClass:
+    """Say with which jobs one is judged."""
+    return job.queue, job.processors.bit_length() // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +86,15 @@ class _Said:
     waits_from: int
     wait_s: Float32Array
     array_id: str | None
+    job_class: JobClass
 
 
 class BestOf:
     """A `foretime_sim.waits.forecaster.WaitForecaster` that answers as the best of several does.
 
     Where the best has no answer, the next best has the word. Those that have been judged too little
-    come after those that have been, in the order given. Of an array one task at a time is judged,
+    come after those that have been, in the order given; with any sureness the first one comes first
+    until another is surely better. Of an array one task at a time is judged,
     so that a large one does not outvote everybody else.
 
     Parameters
@@ -90,7 +109,7 @@ class BestOf:
     Attributes
     ----------
     spoke
-        Names of those whose answers the last forecast is made of, the best first.
+        Names of those whose answers the last forecast is made of, who said most first.
     """
 
     def __init__(
@@ -106,52 +125,68 @@ class BestOf:
         self.spoke: tuple[str, ...] = ()
         self._settings = settings or ChoiceSettings()
         self._said: dict[str, _Said] = {}
-        # Of each forecaster, as of the latest outcome: its losses beyond the first one's, summed,
-        # their squares, and the outcomes counted.
-        self._beyond = np.zeros(len(forecasters))
-        self._squares = np.zeros(len(forecasters))
-        self._judged = np.zeros(len(forecasters))
-        self._as_of: int | None = None
+        self._all_losses = self._no_losses()
+        self._losses: dict[JobClass, ExcessLosses] = {}  # those judged last come last
+
+    def _no_losses(self) -> ExcessLosses:
+        return ExcessLosses(len(self._forecasters), self._settings.half_life_s)
 
     @property
     def oracle(self) -> bool:
         """Whether one of them is told the future."""
         return any(forecaster.oracle for forecaster in self._forecasters)
 
-    @property
-    def ranked(self) -> list[WaitForecaster]:
-        """All forecasters, the best first, as of the latest outcome."""
-        return [self._forecasters[place] for place in self._ranking()]
+    def ranked(self, job_class: JobClass | None = None) -> list[WaitForecaster]:
+        """Give all forecasters, the best first: for jobs of a class, or else over all."""
+        return [self._forecasters[place] for place in self._ranking(job_class)]
 
-    def _ranking(self) -> list[int]:
-        judged = self._judged >= self._settings.fewest
-        counted = np.maximum(self._judged, 1e-9)
-        mean = self._beyond / counted
-        error = np.sqrt(np.maximum(self._squares / counted - mean**2, 0) / counted)
-        loss = np.where(judged, mean + self._settings.sureness * error, math.inf)
+    def _ranking(self, job_class: JobClass | None) -> list[int]:
+        settings = self._settings
+        loss = np.full(len(self._forecasters), math.inf)
+        for losses in (self._all_losses, self._losses.get(job_class) if job_class else None):
+            if losses is not None:
+                judged = losses.judged(settings.fewest, settings.fewest_days)
+                loss = np.where(judged, losses.upper(settings.sureness), loss)
+        if settings.sureness:
+            loss[0] = 0.0  # it has the word until another is surely better
         return [int(place) for place in np.argsort(loss, kind="stable")]
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait; what each forecaster says is kept."""
         answers = [forecaster.forecast(moment) for forecaster in self._forecasters]
         self._remember(moment, answers)
-        best = WaitForecasts.none(len(moment.asked))
-        spoke = []
-        for place in self._ranking():
-            if (answers[place].answered & ~best.answered).any():
-                spoke.append(self._forecasters[place].name)
-            best = _completed(best, answers[place])
-        self.spoke = tuple(spoke)
+        best, spoke = self._best(moment, answers.__getitem__)
+        names = sorted(spoke, key=lambda place: (-spoke[place], place))
+        self.spoke = tuple(self._forecasters[place].name for place in names)
         return best
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that may never be submitted: nothing is learned of them."""
+        asked = functools.cache(lambda place: considered(self._forecasters[place], moment))
+        return self._best(moment, asked)[0]
+
+    def _best(
+        self, moment: Moment, answer_of: Callable[[int], WaitForecasts]
+    ) -> tuple[WaitForecasts, dict[int, int]]:
+        """Give the best answer on each job asked about, and on how many each forecaster has it."""
+        rows_of: dict[JobClass, list[int]] = {}
+        for row, column in enumerate(moment.asked.tolist()):
+            rows_of.setdefault(class_of(moment.requests[column]), []).append(row)
         best = WaitForecasts.none(len(moment.asked))
-        for place in self._ranking():
-            best = _completed(best, considered(self._forecasters[place], moment))
-            if best.answered.all():
-                break
-        return best
+        spoke: dict[int, int] = {}
+        for job_class, rows in rows_of.items():
+            open_rows = np.array(rows)
+            for place in self._ranking(job_class):
+                if not len(open_rows):
+                    break
+                answer = answer_of(place)
+                answered = answer.answered[open_rows]
+                told, open_rows = open_rows[answered], open_rows[~answered]
+                best.wait_s[told] = answer.wait_s[told]
+                best.starts_now[told] = answer.starts_now[told]
+                if len(told):
+                    spoke[place] = spoke.get(place, 0) + len(told)
+        return best, spoke
 
     def _remember(self, moment: Moment, answers: Sequence[WaitForecasts]) -> None:
         arrays = {said.array_id for said in self._said.values()} - {None}
@@ -162,7 +197,11 @@ class BestOf:
             if job.job_id not in self._said and job.array_id not in arrays:
                 said = np.array([answer.wait_s[row] for answer in answers], dtype=np.float32)
                 self._said[job.job_id] = _Said(
-                    moment.now, moment.now + int(to_come_s[row]), said, job.array_id
+                    moment.now,
+                    moment.now + int(to_come_s[row]),
+                    said,
+                    job.array_id,
+                    class_of(job),
                 )
                 arrays |= {job.array_id} - {None}
         while len(self._said) > self._settings.remembered:
@@ -191,37 +230,34 @@ class BestOf:
             self._said.pop(job.request.job_id, None)
 
     def _judge(self, said: _Said, start_time: int) -> None:
-        passed_s = 0 if self._as_of is None else max(start_time - self._as_of, 0)
-        self._as_of = max(start_time, self._as_of or start_time)
-        forgotten = 0.5 ** (passed_s / self._settings.half_life_s)
-        self._beyond *= forgotten
-        self._squares *= forgotten
-        self._judged *= forgotten
         wait_s = np.full(len(said.wait_s), float(max(start_time - said.waits_from, 0)))
         loss = pinball_loss(log10_s(wait_s), log10_s(said.wait_s.astype(np.float64)))
         answered = np.flatnonzero(~np.isnan(loss))
-        if len(answered):
-            beyond = loss[answered] - loss[answered[0]]
-            self._beyond[answered] += beyond
-            self._squares[answered] += beyond**2
-            self._judged[answered] += 1
+        if not len(answered):
+            return
+        beyond = loss - loss[answered[0]]
+        self._all_losses.add(start_time, beyond)
+        of_class = self._losses.pop(said.job_class, None) or self._no_losses()
+        of_class.add(start_time, beyond)
+        self._losses[said.job_class] = of_class
+        if len(self._losses) > _MOST_CLASSES:
+            del self._losses[next(iter(self._losses))]
 
     def state(self) -> dict[str, Any]:
         """Everything learned but what the forecasters have, as JSON can hold it."""
         return {
-            "choice": 3,
+            "choice": 5,
             "settings": asdict(self._settings),
             "forecasters": [forecaster.name for forecaster in self._forecasters],
-            "beyond": self._beyond.tolist(),
-            "squares": self._squares.tolist(),
-            "judged": self._judged.tolist(),
-            "as_of": self._as_of,
+            "all_losses": self._all_losses.state(),
+            "losses": [[*of, losses.state()] for of, losses in self._losses.items()],
             "said": {
                 job_id: [
                     said.made_at,
                     said.waits_from,
                     base64.b64encode(said.wait_s.tobytes()).decode("ascii"),
                     said.array_id,
+                    *said.job_class,
                 ]
                 for job_id, said in self._said.items()
             },
@@ -236,7 +272,7 @@ class BestOf:
             If another version saved it, or it is of other forecasters or settings.
         """
         if (
-            state.get("choice") != 3
+            state.get("choice") != 5
             or state["settings"] != asdict(self._settings)
             or state["forecasters"] != [forecaster.name for forecaster in self._forecasters]
         ):
@@ -251,20 +287,14 @@ class BestOf:
                 waits_from,
                 np.frombuffer(base64.b64decode(rows), dtype=np.float32).reshape(shape),
                 array_id,
+                (queue, width),
             )
-            for job_id, (made_at, waits_from, rows, array_id) in state["said"].items()
+            for job_id, (made_at, waits_from, rows, array_id, queue, width) in state["said"].items()
         }
-        self._beyond = np.array(state["beyond"], dtype=np.float64)
-        self._squares = np.array(state["squares"], dtype=np.float64)
-        self._judged = np.array(state["judged"], dtype=np.float64)
-        self._as_of = state["as_of"]
+        losses = {}
+        for queue, width, saved in state["losses"]:
+            losses[queue, width] = self._no_losses()
+            losses[queue, width].restore(saved)
+        self._all_losses.restore(state["all_losses"])
+        self._losses = losses
         self._said = said
-
-
-def _completed(best: WaitForecasts, other: WaitForecasts) -> WaitForecasts:
-    """Take over what another says where there is no answer yet."""
-    known = best.answered
-    return WaitForecasts(
-        np.where(known[:, np.newaxis], best.wait_s, other.wait_s),
-        np.where(known, best.starts_now, other.starts_now),
-    )

@@ -146,13 +146,11 @@ def test_a_site_is_run_forward_as_it_schedules(
     assert statistics.forecasts is not None
     assert statistics.forecasts.scored > 50
     learned = choices[-1].state()
-    judged, beyond = (
-        dict(zip(learned["forecasters"], learned[name], strict=True))
-        for name in ("judged", "beyond")
-    )
+    sums = np.sum(list(learned["all_losses"].values()), axis=0)
+    beyond, judged = (dict(zip(learned["forecasters"], row, strict=True)) for row in sums.tolist())
     assert min(judged["site"], judged["forward"]) > 10
     # Losses are told beyond those of the first, which is the site.
-    assert choices[-1].ranked[0].name == "site"
+    assert choices[-1].ranked()[0].name == "site"
     assert beyond["site"] == 0
     assert beyond["forward"] / judged["forward"] > 0.03
     store = Store(tmp_path / "repeat-0" / "foretime.sqlite")

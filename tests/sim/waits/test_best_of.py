@@ -12,7 +12,7 @@ from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.policies.policy import Policy
-from foretime_sim.waits.best_of import BestOf, ChoiceSettings
+from foretime_sim.waits.best_of import BestOf, ChoiceSettings, class_of
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from hypothesis import given
@@ -83,7 +83,18 @@ def said(best: BestOf, now: int = 0) -> float:
 
 
 def names(best: BestOf) -> list[str]:
-    return [forecaster.name for forecaster in best.ranked]
+    return [forecaster.name for forecaster in best.ranked()]
+
+
+def days(best: BestOf) -> dict[str, list[list[float]]]:
+    """Give of each day what each lost beyond the first, summed, and of how many jobs."""
+    found: dict[str, list[list[float]]] = best.state()["all_losses"]
+    return found
+
+
+def judged(best: BestOf) -> list[float]:
+    """Give of how many jobs each was judged, faded or not."""
+    return np.sum([outcomes for _, outcomes in days(best).values()], axis=0).tolist() or [0, 0]
 
 
 def test_the_better_one_is_chosen_from_its_faded_losses() -> None:
@@ -94,40 +105,94 @@ def test_the_better_one_is_chosen_from_its_faded_losses() -> None:
     best = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
     waits_for(best, 1, 6_000)
     waits_for(best, 2, 6_000, DAY_S)
-    assert best.state()["judged"] == [1.5, 1.5]
-    assert best.state()["beyond"] == pytest.approx([0, -0.75])
-    assert names(best) == ["a", "b"]  # too little is known
+    assert days(best)["0"] == [[0, pytest.approx(-0.5)], [1, 1]]
+    assert names(best) == ["a", "b"]  # 1.5 outcomes are too few
     assert said(best) == 600
     waits_for(best, 3, 6_000, DAY_S)
-    assert best.state()["judged"] == [2.5, 2.5]
-    assert best.state()["beyond"] == pytest.approx([0, -1.25])
+    assert days(best)["1"] == [[0, pytest.approx(-1)], [2, 2]]
     assert names(best) == ["b", "a"]
     assert said(best) == 6_000
-    # What was learned fades where nothing starts any more; of two more that A was right of one.
     waits_for(best, 4, 600, 3 * DAY_S)
-    assert best.state()["beyond"] == pytest.approx([0, -1.25 / 4 * 2 ** (5_400 / DAY_S) + 0.5])
+    assert names(best) == ["a", "b"]  # of 2.5 two days ago 0.6 are left, and one is new
+    # A was right of that one and B is of the next: -1.25 / 4 + 0.5 - 0.5 over 2.6.
+    waits_for(best, 5, 6_000, 3 * DAY_S)
+    assert names(best) == ["b", "a"]
+    waits_for(best, 6, 600, 3 * DAY_S)
     assert names(best) == ["a", "b"]
 
 
-def test_chance_does_not_take_the_word_of_the_first_away() -> None:
-    """Of eight jobs B was right of five: it lost 1/8 less, with a standard error of 0.17.
+def test_days_that_count_little_are_dropped() -> None:
+    best = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
+    for day in range(12):
+        waits_for(best, day, 6_000, day * DAY_S)
+    assert list(days(best)) == [str(day) for day in range(2, 12)]
+    best.forecast(moment_of(DAY_S, late := request("late", DAY_S)))
+    best.started(late, DAY_S)
+    assert len(days(best)) == 10
 
-    Of twenty it was right of seventeen: it lost 0.35 less, with a standard error of 0.08.
+
+SURE = ChoiceSettings(half_life_s=10**9, fewest=8, fewest_days=3, sureness=2)
+
+
+def test_chance_does_not_take_the_word_of_the_first_away() -> None:
+    """Of two jobs a day B is right of one or two: it loses 0, or 1/2 less on average.
+
+    Days are what varies: of eight, five good ones, it loses 0.31 less, with an error of 0.09.
     """
-    settings = replace(TWO, half_life_s=10**9)
-    sure = replace(settings, sureness=2)
-    both = [BestOf([Says("a", 600), Says("b", 6_000)], "best", each) for each in (settings, sure)]
-    for best in both:
-        for job, wait_s in enumerate([6_000, 600] * 3 + [6_000] * 2):
-            waits_for(best, job, wait_s)
-    assert [names(best)[0] for best in both] == ["b", "a"]
-    again = BestOf([Says("a", 600), Says("b", 6_000)], "best", sure)
-    again.restore(json.loads(json.dumps(both[1].state())))
-    for job in range(12):
-        waits_for(again, f"later {job}", 6_000)
-    assert names(again) == ["b", "a"]
+    both = {
+        sureness: BestOf(
+            [Says("a", 600), Says("b", 6_000)], "best", replace(SURE, sureness=sureness)
+        )
+        for sureness in (0, 2, 4)
+    }
+    for best in both.values():
+        for day, other_s in enumerate([6_000, 600] * 3 + [6_000] * 2):
+            waits_for(best, f"{day}-1", 6_000, day * DAY_S)
+            waits_for(best, f"{day}-2", other_s, day * DAY_S)
+    assert {sureness: names(best)[0] for sureness, best in both.items()} == {0: "b", 2: "b", 4: "a"}
     with pytest.raises(InputError, match="sureness is -1"):
-        replace(sure, sureness=-1)
+        replace(SURE, sureness=-1)
+    with pytest.raises(InputError, match="fewest_days is -1"):
+        replace(SURE, fewest_days=-1)
+
+
+def test_a_thousand_outcomes_of_two_days_are_chance() -> None:
+    best = BestOf([Says("a", 600), Says("b", 6_000)], "best", SURE)
+    for day in (0, 1):
+        for job in range(200):
+            waits_for(best, f"{day}-{job}", 6_000, day * DAY_S)
+    assert names(best) == ["a", "b"]
+    waits_for(best, "a third day", 6_000, 2 * DAY_S)
+    assert names(best) == ["b", "a"]
+
+
+def test_a_class_of_jobs_is_judged_by_itself_once_it_can_be() -> None:
+    """B is right of the queue "debug" and A of all others; the larger part decides for the rest."""
+    best = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
+    debug = replace(request("d"), queue="debug")
+    for number in range(9):
+        job = replace(debug, job_id=f"d{number}") if number < 3 else request(number)
+        best.forecast(moment_of(0, job))
+        best.started(job, 6_000 if number < 3 else 600)
+    assert names(best) == ["a", "b"]
+    assert [each.name for each in best.ranked(("debug", 0))] == ["b", "a"]
+    assert [each.name for each in best.ranked(("debug", 3))] == ["a", "b"]  # wider ones
+    both = moment_of(7_000, replace(debug, job_id="x"), request("y"))
+    assert best.forecast(both).wait_s[:, MEDIAN].tolist() == [6_000, 600]
+    assert best.spoke == ("a", "b")
+    assert best.consider(both).wait_s[:, MEDIAN].tolist() == [6_000, 600]
+    assert class_of(replace(debug, processors=4)) == ("debug", 1) != class_of(debug)
+
+
+def test_classes_are_bounded() -> None:
+    best = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
+    for number in range(250):
+        job = replace(request(number), queue=f"queue {number % 230}")
+        best.forecast(moment_of(0, job))
+        best.started(job, 600)
+    kept = [queue for queue, *_ in best.state()["losses"]]
+    assert len(kept) == 200
+    assert kept[-1] == "queue 19"
 
 
 def test_all_are_told_and_the_best_alone_is_asked_what_if() -> None:
@@ -159,18 +224,16 @@ def test_losses_are_of_jobs_of_which_both_had_something_to_say() -> None:
     best = BestOf([a, b], "best", TWO)
     for number in range(5):
         waits_for(best, number, 600)
-    assert best.state()["judged"] == [5, 0]
+    assert judged(best) == [5, 0]
     b.wait_s = 6_000
     for number in range(5, 9):
         waits_for(best, number, 60_000)
-    assert best.state()["judged"] == pytest.approx([9, 4], abs=2)
+    assert judged(best) == [9, 4]
     assert names(best) == ["b", "a"]
     # With the first silent, the others are held against the first of them.
     a.wait_s = math.nan
-    beyond, judged = best.state()["beyond"][1], best.state()["judged"]
-    waits_for(best, "c", 6_000, DAY_S + 54_000)
-    assert best.state()["beyond"][1] == pytest.approx(beyond / 2)
-    assert best.state()["judged"] == pytest.approx([judged[0] / 2, judged[1] / 2 + 1])
+    waits_for(best, "c", 6_000, 3 * DAY_S)
+    assert days(best)["3"] == [[0, 0], [0, 1]]
 
 
 def test_a_withdrawn_job_and_a_what_if_tell_nothing() -> None:
@@ -181,7 +244,7 @@ def test_a_withdrawn_job_and_a_what_if_tell_nothing() -> None:
     best.started(job, 70)
     best.consider(moment_of(0, request("if")))
     best.started(request("if"), 6_000)
-    assert best.state()["judged"] == [0, 0]
+    assert judged(best) == [0, 0]
     assert best.state()["said"] == {}
 
 
@@ -192,9 +255,9 @@ def test_the_first_word_counts_and_a_requeued_job_waits_anew() -> None:
     a.wait_s = 6_000
     best.forecast(moment_of(200, job))
     best.started(job, 50)  # before it was asked about: it was put back since
-    assert best.state()["judged"] == [0, 0]
+    assert judged(best) == [0, 0]
     best.started(job, 6_100)
-    assert best.state()["beyond"][1] == pytest.approx(-0.5)
+    assert days(best)["0"][0] == [0, pytest.approx(-0.5)]
 
 
 def test_an_array_does_not_outvote_everybody() -> None:
@@ -204,7 +267,7 @@ def test_an_array_does_not_outvote_everybody() -> None:
     assert list(best.state()["said"]) == ["7_0", "alone", "another"]
     for job in (*tasks, request("alone")):
         best.started(job, 600)
-    assert best.state()["judged"] == [2, 2]
+    assert judged(best) == [2, 2]
     again = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
     again.restore(json.loads(json.dumps(best.state())))
     # The next task has its turn once the one before has started.
