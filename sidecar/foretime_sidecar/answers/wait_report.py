@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from foretime_estimators.time_units import MINUTE_S
+
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import OLD_S, bound_text, bounds, headline, spoken_wait
 
@@ -33,7 +35,7 @@ def wait_report(
     now
         Epoch seconds.
     sooner
-        The change that would start it sooner.
+        The change by which it would be done sooner.
     notes
         What was not looked at.
     width
@@ -45,8 +47,10 @@ def wait_report(
     said = [("Job", _job(forecast))]
     if forecast.state != "running" and forecast.times is not None:
         said.append(("Why", f"{forecast.reason.text}."))
-    if (bound := forecast.start_no_later_than) is not None:
-        said.append(("Latest", f"It {bound_text(bound, now)}."))
+    if (planned := forecast.planned_wait_s) is not None and forecast.state != "running":
+        said.append(("Plan", _plan(planned)))
+    if (bound := forecast.start_no_later_than) is not None and (latest := bound_text(bound, now)):
+        said.append(("Latest", f"It {latest}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))
     said.append(("Queue", _queue(forecast)))
@@ -69,8 +73,10 @@ def wait_report(
 
 
 def _bounds(forecast: ForecastAnswer, now: int) -> list[str]:
-    """Give a table: how sure, within how long, by when."""
-    rows = [("sure", "starts within", "by"), *bounds(forecast, now)]
+    """Give a table: how sure, within how long, by when, and by when it is done."""
+    rows = [("sure", "starts within", "by", "done by"), *bounds(forecast, now)]
+    if not rows[-1][-1]:
+        rows = [row[:-1] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
@@ -91,10 +97,15 @@ def _job(forecast: ForecastAnswer) -> str:
     return f"{text}."
 
 
+def _plan(planned_s: int) -> str:
+    wait = "now" if planned_s < MINUTE_S else f"in {spoken_wait(planned_s)}"
+    return f"starts {wait} if every job takes all of its time and nobody comes later."
+
+
 def _sooner(change: Alternative) -> str:
-    text = f"{change.text}: likely {spoken_wait(change.sooner_s or 0)} sooner"
-    if (times := change.forecast.times) is not None:
-        text += f", 95% sure within {spoken_wait(times.wait_s['0.95'], up=True)}"
+    text = f"{change.text}: likely done {spoken_wait(change.done_sooner_s or 0)} sooner"
+    if (sooner_s := change.sooner_s) is not None:
+        text += f", started {spoken_wait(abs(sooner_s))} {'later' if sooner_s < 0 else 'sooner'}"
     cost = {"same": "for the same", "less": "for less", "more": "for more"}[change.cost]
     return f"{text}, {cost} processor-time."
 
@@ -121,7 +132,7 @@ def _calibration(past: Calibration, within_95: float) -> str:
 
 
 def cheapest(advised: Advice, forecast: ForecastAnswer) -> Alternative | None:
-    """Give the cheapest change that starts a job sooner; ``None`` if there is none.
+    """Give the cheapest change by which a job is done sooner; ``None`` if there is none.
 
     Parameters
     ----------
@@ -134,8 +145,9 @@ def cheapest(advised: Advice, forecast: ForecastAnswer) -> Alternative | None:
         return None
     found = advised.alternatives[advised.cheapest]
     here, there = forecast.likely_wait_s, found.forecast.likely_wait_s
-    if here is None or there is None or there >= here:
+    done_sooner_s = found.forecast.done_sooner_s(forecast)
+    if here is None or there is None or done_sooner_s is None or done_sooner_s < MINUTE_S:
         return None
-    if not found.forecast.is_surely_no_later(forecast):
+    if not found.forecast.is_surely_done_no_later(forecast):
         return None
-    return found.model_copy(update={"sooner_s": here - there})
+    return found.model_copy(update={"sooner_s": here - there, "done_sooner_s": done_sooner_s})

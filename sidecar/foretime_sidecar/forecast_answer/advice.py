@@ -24,6 +24,8 @@ class Alternative(BaseModel):
     """Processors x time limit than asked."""
     sooner_s: int | None
     """By how much the likely start is sooner; negative: later."""
+    done_sooner_s: int | None
+    """By how much the likely end is sooner; negative: later."""
     forecast: ForecastAnswer
     """Of that shape."""
 
@@ -38,4 +40,4 @@ class Advice(BaseModel):
     alternatives: list[Alternative]
     """Other shapes."""
     cheapest: int | None
-    """Index of the one that starts sooner and asks for least processor-time."""
+    """Index of the one that is done sooner and asks for least processor-time; `null`: none is."""

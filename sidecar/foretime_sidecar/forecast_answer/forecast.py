@@ -89,9 +89,9 @@ class Times:
     start_time: dict[str, int]
 
 
-def _marked_starts(starts: dict[str, int], _: BriefForecast, telling: Telling) -> dict[str, int]:
+def _marked_times(times: dict[str, int], _: BriefForecast, telling: Telling) -> dict[str, int]:
     made_at = telling.made_at
-    return {level: made_at + coarse_wait(at - made_at, made_at) for level, at in starts.items()}
+    return {level: made_at + coarse_wait(at - made_at, made_at) for level, at in times.items()}
 
 
 class BriefForecast(Told):
@@ -127,8 +127,14 @@ class BriefForecast(Told):
     """Half of such jobs wait no longer."""
     wait_s: Annotated[dict[str, int] | None, TO_MARKS]
     """Bounds of the wait by how sure they are: 0.5, 0.75, 0.9 and 0.95."""
-    start_time: Annotated[dict[str, int] | None, Coarsened(_marked_starts)]
+    start_time: Annotated[dict[str, int] | None, Coarsened(_marked_times)]
     """The same as starts, epoch seconds."""
+    end_s: Annotated[dict[str, int] | None, TO_MARKS]
+    """Until the job's end by how sure they are, seconds; of a job that runs, too."""
+    end_time: Annotated[dict[str, int] | None, Coarsened(_marked_times)]
+    """The same as ends, epoch seconds."""
+    planned_wait_s: Annotated[int | None, HIDDEN]
+    """Its wait if all jobs took the time that they ask for and nobody came later."""
     start_no_later_than: Annotated[StartBound | None, IN_PARTS]
     """Of a job that waits: a bound that stands from its first look on."""
     started_at: Annotated[int | None, AS_IS]
@@ -150,11 +156,17 @@ class BriefForecast(Told):
             return None
         return Times(self.starts_now, self.likely_wait_s, self.wait_s, self.start_time)
 
-    def is_surely_no_later(self, other: BriefForecast) -> bool:
-        """Whether its 95% bound is no later than another's; not if one of them has none."""
-        if self.wait_s is None or other.wait_s is None:
+    def done_sooner_s(self, other: BriefForecast) -> int | None:
+        """Give by how much it likely ends sooner than another; ``None``: not known."""
+        if self.end_s is None or other.end_s is None:
+            return None
+        return other.end_s["0.5"] - self.end_s["0.5"]
+
+    def is_surely_done_no_later(self, other: BriefForecast) -> bool:
+        """Whether its 95% bound of the end is no later than another's."""
+        if self.end_s is None or other.end_s is None:
             return False
-        return self.wait_s["0.95"] <= other.wait_s["0.95"]
+        return self.end_s["0.95"] <= other.end_s["0.95"]
 
 
 def _bounds_alone(

@@ -82,14 +82,16 @@ class SampleModels:
 
     Attributes
     ----------
+    histories
+        How long jobs run, as distributions.
     runtimes, arrivals, newcomers
-        How long jobs run, who comes later, and where they belong.
+        The same, drawn; who comes later, and where they belong.
     """
 
     def __init__(self) -> None:
-        histories = RuntimeHistories()
-        self.runtimes = DrawnOnce(histories)
-        self.arrivals = ResampledArrivals(histories)
+        self.histories = RuntimeHistories()
+        self.runtimes = DrawnOnce(self.histories)
+        self.arrivals = ResampledArrivals(self.histories)
         self.newcomers = Newcomers()
 
     def submitted(self, job: JobRequest) -> None:
@@ -203,7 +205,9 @@ class ForecastLadder:
         some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s)
         answer = WaitForecasts.none(len(free))
         answer.wait_s[free], answer.starts_now[free] = some.wait_s, some.starts_now
-        return answer, pace
+        planned_s = np.full(len(free), np.nan)
+        planned_s[free] = np.nan if some.planned_s is None else some.planned_s
+        return replace(answer, planned_s=planned_s), pace
 
     def _forecast_all(self, moment: Moment, all_s: float) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
 from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.logs.pbs_records import array_of
@@ -17,6 +17,7 @@ from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 
 from foretime_sidecar.clients.array_indices import index_ranges
 from foretime_sidecar.clients.client import QueuedJob
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
 from foretime_sidecar.queue.forecast_question import NewJob, QueueMoment
 
 _Job = TypeVar("_Job")
@@ -34,33 +35,64 @@ class Waits:
         Seconds at each of `foretime_sim.waits.forecaster.LEVELS`, never falling.
     starts_now
         Probability of a start at the moment itself.
+    end_s
+        Seconds until its end, as ``wait_s``; ``()``: not known.
+    planned_s
+        Seconds until its start if every job took all of its request and nobody came later;
+        ``None``: not known.
     """
 
     wait_s: tuple[int, ...]
     starts_now: float
+    end_s: tuple[int, ...] = ()
+    planned_s: int | None = None
 
     @classmethod
-    def rows(cls, forecasts: WaitForecasts) -> list[Waits | None]:
-        """Give the rows of an answer; ``None`` for one that is no answer."""
-        return [
-            cls(_seconds(row), float(now)) if answered else None
-            for row, now, answered in zip(
-                forecasts.wait_s, forecasts.starts_now, forecasts.answered, strict=True
-            )
-        ]
+    def rows(
+        cls, forecasts: WaitForecasts, end_s: Float64Array | None = None
+    ) -> list[Waits | None]:
+        """Give the rows of an answer, with the ends of its jobs; ``None`` for one that is none."""
+        answered = forecasts.answered
+        planned = forecasts.planned_s
+        if planned is None:
+            planned = np.full(len(answered), np.nan)
+        found: list[Waits | None] = [None] * len(answered)
+        # Rounded up, so that a bound that is told holds at least as often as the one that was
+        # meant.
+        wait_s = np.ceil(forecasts.wait_s[answered]).astype(np.int64).tolist()
+        ends = [()] * len(wait_s) if end_s is None else in_seconds(end_s[answered])
+        for row, waits, end in zip(np.flatnonzero(answered).tolist(), wait_s, ends, strict=True):
+            plan = None if np.isnan(planned[row]) else int(planned[row])
+            found[row] = cls(tuple(waits), float(forecasts.starts_now[row]), tuple(end), plan)
+        return found
 
     def later(self, seconds: int) -> Waits:
         """Give the same from a moment so much later, at which the job still waits."""
-        return Waits(tuple(max(wait - seconds, 0) for wait in self.wait_s), self.starts_now)
+        return Waits(
+            tuple(max(wait - seconds, 0) for wait in self.wait_s),
+            self.starts_now,
+            tuple(max(end - seconds, 0) for end in self.end_s),
+            None if self.planned_s is None else max(self.planned_s - seconds, 0),
+        )
 
     def at(self, level: float) -> int:
         """Give the bound that holds with a probability that is one of ``LEVELS``; seconds."""
         return self.wait_s[LEVELS.index(level)]
 
+    @property
+    def likely_now(self) -> bool:
+        """Whether it likely starts at once."""
+        return self.at(0.5) <= NOW_S
 
-def _seconds(row: Float64Array) -> tuple[int, ...]:
-    # Rounded up, so that a bound that is told holds at least as often as the one that was meant.
-    return tuple(math.ceil(wait) for wait in row.tolist())
+    @property
+    def room_now(self) -> bool:
+        """Whether the scheduler's plan, if it is known, starts it at once."""
+        return self.planned_s is not None and self.planned_s <= NOW_S
+
+
+def in_seconds(quantiles: Float64Array) -> list[tuple[int, ...]]:
+    """Round each row up to whole seconds."""
+    return [tuple(row) for row in np.ceil(quantiles).astype(np.int64).tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +141,8 @@ class Board:
         What was assumed of all, and what is not modelled, in words.
     site
         The site as whose scheduler the queue was run forward; ``None``: it was not.
+    ends
+        Of jobs that run, seconds until their end, as `Waits.end_s`; by identifier.
     """
 
     moment: QueueMoment
@@ -117,6 +151,7 @@ class Board:
     running: Mapping[str, QueuedJob]
     assumptions: tuple[str, ...]
     site: SlurmSite | PbsSite | None = None
+    ends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def made_at(self) -> int:

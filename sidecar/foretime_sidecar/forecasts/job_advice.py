@@ -42,6 +42,8 @@ class Shape:
         The job in that shape.
     planned_s
         What it could be planned with, seconds; ``None``: as any job of its kind.
+    runtime_factor
+        How many times as long as asked about it takes.
     """
 
     change: dict[str, int | str]
@@ -49,6 +51,7 @@ class Shape:
     options: str
     question: JobQuestion
     planned_s: int | None = None
+    runtime_factor: float = 1.0
 
     @property
     def processor_seconds(self) -> int:
@@ -67,7 +70,7 @@ def shapes(
     takes_time_min: bool,
     words: SubmitWords,
 ) -> Iterator[Shape]:
-    """Give other shapes, those first that change least.
+    """Give other shapes, those first that change least; other sizes only of work that scales.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ def shapes(
             words.in_queue(queue),
             replace(question, request=replace(question.request, queue=queue)),
         )
-    for numerator, denominator in ((1, 2), (1, 4), (2, 1)):
+    for numerator, denominator in ((1, 2), (1, 4), (2, 1)) if question.scales else ():
         resized = _resized(question, numerator, denominator, machine_processors, longest_s, words)
         if resized is not None:
             yield resized
@@ -193,8 +196,8 @@ def _resized(
     )
     return Shape(
         change,
-        f"on {scaled} {part}{'' if scaled == 1 else 's'} instead of {parts}; the work is taken to "
-        f"need {words.duration(time_s)} then",
+        f"on {scaled} {part}{'' if scaled == 1 else 's'} instead of {parts}, for "
+        f"{words.duration(time_s)}, as the work is said to scale",
         f"{size} {words.with_limit(time_s)}",
         replace(
             question,
@@ -203,4 +206,5 @@ def _resized(
             tasks=tasks,
             time_min_s=None,
         ),
+        runtime_factor=denominator / numerator,
     )

@@ -57,6 +57,7 @@ class JobParameters(BaseModel):
     begin: Text | None = None
     exclusive: bool = False
     dependency: Name | None = None
+    scales: bool = False
     user: Name | None = None
 
 
@@ -82,6 +83,8 @@ class JobQuestion:
         Its chunks, where nodes and tasks do not say them; ``None``: they do.
     qos
         On Slurm, ``--qos``; ``None`` if not given.
+    scales
+        Whether its user says that it takes half the time on twice the processors.
     not_modelled
         What of the question no forecast looks at, in words.
     """
@@ -98,6 +101,7 @@ class JobQuestion:
     exclusive: bool = False
     select: AskedChunks | None = None
     qos: str | None = None
+    scales: bool = False
     not_modelled: tuple[str, ...] = ()
 
     @property
@@ -204,6 +208,7 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
         gpu_type,
         exclusive,
         qos=parameters.qos.split(",")[0] if parameters.qos else None,
+        scales=parameters.scales,
         not_modelled=(*unseen, *_not_modelled(parameters, select)),
     )
     plain = select is None or replace(select, not_modelled=()) == question.chunks

@@ -8,10 +8,11 @@ job lasts. The daemon learns whose word has come true.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.errors import StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.sites.pbs.site import PbsSite
@@ -90,7 +91,7 @@ class CalibratedBest:
 
     def forget(self) -> None:
         """Begin anew, as at a start."""
-        models = SampleModels()
+        models = self._models = SampleModels()
         self._ladder = ForecastLadder(self._most_jobs, models)
         self._site_runs: SiteRuns | None = None
         forecasters: list[WaitForecaster] = [self._ladder, Qbets(NOW_S)]
@@ -156,6 +157,12 @@ class CalibratedBest:
     def consider(self, moment: Moment) -> WaitForecasts:
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
         return self._calibrated.consider(moment)
+
+    def runtimes(
+        self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]
+    ) -> Float64Array:
+        """Give quantiles of how long jobs run in all; as `RuntimeHistories.quantiles`."""
+        return self._models.histories.quantiles(jobs, age, levels)
 
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""

@@ -15,23 +15,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.engine.queue_places import places
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
-from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
+from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 
-from foretime_sidecar.clients.client import QueueState
-from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast, Waits
+from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.forecasts.forecast_board import (
+    Board,
+    JobForecast,
+    NewJobForecast,
+    Waits,
+    in_seconds,
+)
 from foretime_sidecar.forecasts.forecast_log import Served, ServedForecasts
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
+from foretime_sidecar.forecasts.job_ends import RUNTIME_LEVELS, ends
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
 from foretime_sidecar.forecasts.pbs_moment import check_room
 from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
 from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
 from foretime_sidecar.forecasts.slurm_moment import check_qos
+from foretime_sidecar.forecasts.told_waits import keeps_the_head_first, told
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment, running_jobs
 from foretime_sidecar.queue.prepared_jobs import as_submitted
@@ -78,6 +88,15 @@ class ServedForecaster(WaitForecaster, Protocol):
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
+        ...
+
+    def runtimes(
+        self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]
+    ) -> Float64Array:
+        """Give quantiles of how long jobs run in all, those of an age from there on; seconds.
+
+        Shape (jobs, levels).
+        """
         ...
 
     def forget(self) -> None:
@@ -385,19 +404,23 @@ class WaitForecasting:
 
     def _forecast(self, look: Look) -> Board:
         moment = QueueMoment.of(look, self._settings, knows_limits=self._forecaster.knows_limits)
-        with self._one_at_a_time:
-            waits = Waits.rows(self._forecaster.forecast(moment.everybody()))
         rows: dict[str, JobForecast] = {}
         tasks: dict[str, JobForecast] = {}
-        ahead = places(moment.taken.snapshot, moment.policy).tolist()
+        ahead = places(moment.taken.snapshot, moment.policy)
+        asked = moment.everybody()
+        with self._one_at_a_time:
+            made = self._forecaster.forecast(asked)
+            basis = self._forecaster.basis(len(moment.taken.snapshot))
+            waits = self._told(asked, made, ahead == 0, basis.site)
+            running = running_jobs(look)
+            ends_s = self._ends(list(running.values()), look.taken_at)
         for place, row in enumerate(waits):
             column = moment.first_pending + place
             job, request = moment.taken.jobs[column], moment.requests[column]
-            forecast = JobForecast(job, request, row, ahead[place])
+            forecast = JobForecast(job, request, row, int(ahead[place]))
             rows.setdefault(job.request.job_id, forecast)
             tasks.setdefault(request.job_id, forecast)
         rows |= self._kept_back(moment)
-        basis = self._forecaster.basis(len(moment.taken.snapshot))
         assumptions = basis.texts
         if basis.runs_queue or basis.site is not None:
             not_modelled = moment.taken.not_modelled
@@ -416,10 +439,45 @@ class WaitForecasting:
             moment,
             tuple(rows.values()),
             {**rows, **tasks},
-            running_jobs(look),
+            running,
             assumptions,
             basis.site,
+            dict(zip(running, ends_s, strict=True)),
         )
+
+    def _told(
+        self,
+        asked: Moment,
+        made: WaitForecasts,
+        is_first: BoolArray,
+        site: SlurmSite | PbsSite | None,
+        new: NewJob | None = None,
+    ) -> list[Waits | None]:
+        """Give what is told of jobs: with their ends, and within the plan where that is a bound.
+
+        ``is_first`` says who is the queue's first; ``new`` is the job if it is only asked about.
+        """
+        if not len(asked.asked):
+            return []
+        held = keeps_the_head_first(asked.snapshot, asked.policy, site)
+        made = told(made, is_first & held)
+        jobs = [asked.requests[column] for column in asked.asked.tolist()]
+        factor = 1.0
+        if new is not None and new.runs_as is not None:
+            jobs, factor = [new.runs_as], new.runtime_factor
+        runtime_s = self._forecaster.runtimes(jobs, np.zeros(len(jobs), np.int64), RUNTIME_LEVELS)
+        limits = np.array([asked.requests[column].requested_time for column in asked.asked])
+        runtime_s = np.minimum(runtime_s * factor, limits[:, np.newaxis])
+        return Waits.rows(made, ends(made.wait_s, runtime_s))
+
+    def _ends(self, running: Sequence[QueuedJob], now: int) -> list[tuple[int, ...]]:
+        """Give how much longer jobs run, seconds at each of ``LEVELS``."""
+        if not running:
+            return []
+        age = np.array([max(now - (job.start_time or now), 0) for job in running], dtype=np.int64)
+        jobs = [as_submitted(job) for job in running]
+        runtime_s = self._forecaster.runtimes(jobs, age, LEVELS)
+        return in_seconds(np.maximum(runtime_s - age[:, np.newaxis], 0))
 
     def maps(self) -> list[WaitMap]:
         """Give the map of each slurm_partition of the latest board that has one yet, in order."""
@@ -469,7 +527,9 @@ class WaitForecasting:
             asked = [columns[left.job.request.job_id] for left in let_go]
             among = released.asking(asked)
             with self._one_at_a_time:
-                waits = Waits.rows(self._forecaster.consider(among))
+                made = self._forecaster.consider(among)
+                nobody = np.zeros(len(asked), dtype=np.bool_)
+                waits = self._told(among, made, nobody, None)
             as_if = "everything were up and it were let go now" if all_up else "it were let go now"
             for left, row in zip(let_go, waits, strict=True):
                 found[left.job.request.job_id] = _as_if(left, row, f"the wait is as if {as_if}")
@@ -504,6 +564,8 @@ class WaitForecasting:
             request = job.request
             check_qos(board.site, job.qos, request.user, request.project, request.queue)
         asked = moment.with_job(job)
+        ahead = int(places(asked.snapshot, moment.policy)[-1])
         with self._one_at_a_time:
-            (waits,) = Waits.rows(self._forecaster.consider(asked))
-        return NewJobForecast(job, waits, int(places(asked.snapshot, moment.policy)[-1]), board)
+            made = self._forecaster.consider(asked)
+            (waits,) = self._told(asked, made, np.array([ahead == 0]), board.site, job)
+        return NewJobForecast(job, waits, ahead, board)

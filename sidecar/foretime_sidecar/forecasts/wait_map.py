@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from foretime_estimators.jobs.jobs import JobRequest
 
 from foretime_sidecar.forecasts.forecast_board import Board, Waits
@@ -84,9 +85,16 @@ class MapDrawing:
         """Give the map."""
 
         def rows(level: float) -> list[list[int | None]]:
-            waits = [None if each is None else each.at(level) for each in self._waits]
-            width = len(TIMES_S)
-            return [waits[first : first + width] for first in range(0, len(waits), width)]
+            waits = np.array([np.nan if each is None else each.at(level) for each in self._waits])
+            grid = waits.reshape(len(self._sizes), len(TIMES_S))
+            # More processors or more time start no sooner: a cell that does is chance.
+            filled = np.where(np.isnan(grid), -np.inf, grid)
+            for axis in (0, 1):
+                filled = np.maximum.accumulate(filled, axis=axis)
+            return [
+                [None if np.isnan(here) else int(most) for here, most in zip(*both, strict=True)]
+                for both in zip(grid.tolist(), filled.tolist(), strict=True)
+            ]
 
         return WaitMap(
             self._made_at, self.slurm_partition, self._sizes, TIMES_S, rows(0.5), rows(0.95)

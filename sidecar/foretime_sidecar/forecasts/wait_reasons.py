@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from foretime_sidecar.clients.client import QueuedJob
-from foretime_sidecar.forecasts.forecast_board import JobForecast
+from foretime_sidecar.forecasts.forecast_board import JobForecast, Waits
 
 _LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
 _OF_PBS = ("Not Running", "Can Never Run")
@@ -51,13 +51,28 @@ def _text(job: QueuedJob, code: str, forecast: JobForecast) -> str:
         return f"at a limit of its account or QOS ({code})"
     if forecast.kept_back is not None:
         return forecast.kept_back
-    return queue_text(job.request.processors, forecast.ahead or 0)
+    return turn_text(job.request.processors, forecast.ahead or 0, forecast.waits)
 
 
-def queue_text(processors: int, ahead: int) -> str:
-    """Say what a job waits for that only needs its turn and room."""
+def turn_text(processors: int, ahead: int, waits: Waits | None) -> str:
+    """Say what a job waits for that only needs its turn and room.
+
+    Parameters
+    ----------
+    processors
+        That it asks for.
+    ahead
+        Jobs before it in the queue's order.
+    waits
+        Its forecast, which the words agree with.
+    """
     first = "no job goes first"
     if ahead:
-        first = "1 job goes first" if ahead == 1 else f"{ahead} jobs go first"
-    needs = "1 processor" if processors == 1 else f"{processors} processors"
+        first = "1 job goes first" if ahead == 1 else f"{ahead:,} jobs go first"
+    needs = "1 processor" if processors == 1 else f"{processors:,} processors"
+    if waits is not None and waits.likely_now:
+        beside = f"; there is room for it beside what goes first ({first})" if ahead else ""
+        return f"can start at once{beside}"
+    if waits is not None and waits.room_now:
+        return f"there is room for it now, but jobs like it have started later than that; {first}"
     return f"waits for {needs}; {first}"

@@ -77,6 +77,8 @@ class NewJob:
         On PBS, what it would ask of hosts; ``None``: its processors, each on any.
     qos
         On Slurm, ``--qos``; ``None``: the default.
+    runs_as
+        The job as long as which it runs, times ``runtime_factor``; ``None``: it tells itself.
     """
 
     request: JobRequest
@@ -85,6 +87,8 @@ class NewJob:
     asked: AskedNodes | None = None
     chunks: AskedChunks | None = None
     qos: str | None = None
+    runs_as: JobRequest | None = None
+    runtime_factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

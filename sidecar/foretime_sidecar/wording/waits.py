@@ -90,11 +90,12 @@ def compact_wait(seconds: float) -> str:
     return f"{count:.1f} {unit}".replace(".0 ", " ") if count < 9.95 else f"{count:.0f} {unit}"
 
 
-def bounds(forecast: BriefForecast, now: int) -> list[tuple[str, str, str]]:
-    """Give how sure it is, within how long a job starts, and by when, for each bound of a forecast.
+def bounds(forecast: BriefForecast, now: int) -> list[tuple[str, str, str, str]]:
+    """Give how sure it is, within how long a job starts, by when, and by when it is done.
 
-    Both from when the daemon answered, and rounded alike; those above the likely wait are rounded
-    up, so that they still hold. None without a forecast.
+    For each bound of a forecast, from when the daemon answered, and rounded alike; those above the
+    likely wait are rounded up, so that they still hold. The last is "" where it is not known. None
+    without a forecast.
     """
     answered_at = forecast.made_at
     if forecast.state == "pending":  # a job of the queue is forecast as of the last look at it
@@ -103,11 +104,28 @@ def bounds(forecast: BriefForecast, now: int) -> list[tuple[str, str, str]]:
     for level, start in (forecast.start_time or {}).items():
         sure, up = percent(float(level)), float(level) > 0.5
         wait_s = max(start - answered_at, 0)
-        by = (answered_at + _rounded(wait_s, up=up)) // MINUTE_S * MINUTE_S
-        if up:
-            by = max(by, whole_minutes(start) * MINUTE_S)
-        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(by, now)))
+        end = (forecast.end_time or {}).get(level)
+        done = "" if end is None else spoken_clock(_by(end, answered_at, up=up), now)
+        by = spoken_clock(_by(start, answered_at, up=up), now)
+        rows.append((sure, spoken_wait(wait_s, up=up), by, done))
     return rows
+
+
+def done_text(forecast: BriefForecast, now: int) -> str | None:
+    """Say when a job will have ended; ``None``: that is not known."""
+    if forecast.end_time is None:
+        return None
+    likely, sure = (
+        spoken_clock(_by(forecast.end_time[level], now, up=up), now)
+        for level, up in (("0.5", False), ("0.95", True))
+    )
+    return f"likely by {likely}, 95% sure by {sure}"
+
+
+def _by(moment: int, since: int, *, up: bool) -> int:
+    """Give a moment to come as it is said, rounded as the time until then."""
+    by = (since + _rounded(max(moment - since, 0), up=up)) // MINUTE_S * MINUTE_S
+    return max(by, whole_minutes(moment) * MINUTE_S) if up else by
 
 
 def headline(forecast: BriefForecast, now: int) -> str:
@@ -124,12 +142,12 @@ def headline(forecast: BriefForecast, now: int) -> str:
         started = forecast.started_at
         if started is None:
             return "It has started."
-        return (
-            f"It started at {spoken_clock(started, now)}, {spoken_wait(max(now - started, 0))} ago."
-        )
+        said = f"It started at {spoken_clock(started, now)}, {spoken_wait(max(now - started, 0))}"
+        done = done_text(forecast, now)
+        return f"{said} ago." if done is None else f"{said} ago; done {done}."
     if (times := forecast.times) is None:
         return f"No forecast: {forecast.reason.text}."
-    said = {sure: (within, by) for sure, within, by in bounds(forecast, now)}
+    said = {sure: (within, by) for sure, within, by, _ in bounds(forecast, now)}
     (likely, at), (bound, by) = said["50%"], said["95%"]
     at_once = times.starts_now
     if at_once >= _SURE:
@@ -145,13 +163,12 @@ OLD_S = 600
 
 
 def bound_text(bound: StartBound, now: int) -> str:
-    """Put such an answer in words, which promise nothing."""
+    """Put such an answer in words, which promise nothing; "" until it is known how many hold."""
+    if bound.kept_share is None or bound.judged is None:
+        return ""
     by, noted = spoken_clock(bound.time, now), spoken_clock(bound.noted_at, now)
     verb = "should have started" if bound.time < now else "should start"
-    said = f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee"
-    if bound.kept_share is None or bound.judged is None:
-        return f"{said}, and how often that holds here is not known yet"
     return (
-        f"{said}: that held for {100 * bound.kept_share:.0f}% of {bound.judged:,} jobs in "
-        f"{bound.days} days"
+        f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee: that held"
+        f" for {100 * bound.kept_share:.0f}% of {bound.judged:,} jobs in {bound.days} days"
     )

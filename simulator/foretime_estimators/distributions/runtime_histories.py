@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,40 @@ class RuntimeHistories:
         least = np.minimum(np.asarray(age, dtype=np.int64) + 1, requested)
         clipped: Int64Array = np.clip(runtime, least, requested)
         return clipped
+
+    def quantiles(
+        self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]
+    ) -> Float64Array:
+        """Give quantiles of each job's runtime by itself.
+
+        Parameters
+        ----------
+        jobs
+            Running or not.
+        age
+            How long each has run, seconds, 0 for one that has not started; shape (jobs,).
+        levels
+            Probabilities, above 0 and below 1.
+
+        Returns
+        -------
+        Float64Array
+            Seconds from the job's start, above its age and up to its request, never falling along
+            a row; shape (jobs, levels).
+        """
+        if not jobs:
+            return np.empty((0, len(levels)))
+        table = self._log_quantiles(jobs, age)
+        scores = np.array([NormalDist().inv_cdf(level) for level in levels])
+        step = NORMAL_SCORES[1] - NORMAL_SCORES[0]
+        place = np.clip((scores - NORMAL_SCORES[0]) / step, 0, len(NORMAL_SCORES) - 1.001)
+        before = place.astype(np.int64)
+        log_runtime = table[:, before] + (place - before) * (
+            table[:, before + 1] - table[:, before]
+        )
+        requested = np.array([job.requested_time for job in jobs], dtype=np.float64)
+        least = np.minimum(np.asarray(age) + 1.0, requested)
+        return np.clip(np.exp(log_runtime), least[:, np.newaxis], requested[:, np.newaxis])
 
     @property
     def shared(self) -> SharedEffects:

@@ -13,10 +13,9 @@ them have started: past waits may tell more of a small queue, and the plan of th
 from __future__ import annotations
 
 import base64
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -155,38 +154,46 @@ class BestOf:
         """Say how much longer the jobs asked about will wait; what each forecaster says is kept."""
         answers = [forecaster.forecast(moment) for forecaster in self._forecasters]
         self._remember(moment, answers)
-        best, spoke = self._best(moment, answers.__getitem__)
+        best, spoke = self._best(moment, dict(enumerate(answers)))
         names = sorted(spoke, key=lambda place: (-spoke[place], place))
         self.spoke = tuple(self._forecasters[place].name for place in names)
         return best
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that may never be submitted: nothing is learned of them."""
-        asked = functools.cache(lambda place: considered(self._forecasters[place], moment))
-        return self._best(moment, asked)[0]
+        return self._best(moment, {})[0]
 
     def _best(
-        self, moment: Moment, answer_of: Callable[[int], WaitForecasts]
+        self, moment: Moment, answers: dict[int, WaitForecasts]
     ) -> tuple[WaitForecasts, dict[int, int]]:
-        """Give the best answer on each job asked about, and on how many each forecaster has it."""
+        """Give the best answer on each job asked about, and on how many each forecaster has it.
+
+        Who has not answered yet is asked what if, where nobody better knows.
+        """
         rows_of: dict[JobClass, list[int]] = {}
         for row, column in enumerate(moment.asked.tolist()):
             rows_of.setdefault(class_of(moment.requests[column]), []).append(row)
         best = WaitForecasts.none(len(moment.asked))
+        planned_s = np.full(len(moment.asked), np.nan)
         spoke: dict[int, int] = {}
         for job_class, rows in rows_of.items():
             open_rows = np.array(rows)
             for place in self._ranking(job_class):
                 if not len(open_rows):
                     break
-                answer = answer_of(place)
+                if place not in answers:
+                    answers[place] = considered(self._forecasters[place], moment)
+                answer = answers[place]
                 answered = answer.answered[open_rows]
                 told, open_rows = open_rows[answered], open_rows[~answered]
                 best.wait_s[told] = answer.wait_s[told]
                 best.starts_now[told] = answer.starts_now[told]
                 if len(told):
                     spoke[place] = spoke.get(place, 0) + len(told)
-        return best, spoke
+        for _, answer in sorted(answers.items()):
+            if answer.planned_s is not None:
+                planned_s = np.where(np.isnan(planned_s), answer.planned_s, planned_s)
+        return replace(best, planned_s=planned_s), spoke
 
     def _remember(self, moment: Moment, answers: Sequence[WaitForecasts]) -> None:
         arrays = {said.array_id for said in self._said.values()} - {None}

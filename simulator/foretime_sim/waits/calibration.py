@@ -171,7 +171,8 @@ class CalibratedForecaster:
         for first in range(0, len(rows), _AT_A_TIME):
             some = slice(first, first + _AT_A_TIME)
             wait_s[rows[some]], starts_now[rows[some]] = self._calibrated(fresh[some], moment.now)
-        return WaitForecasts(wait_s, starts_now).later(to_come_s), jobs, fresh
+        calibrated = WaitForecasts(wait_s, starts_now, made.planned_s)
+        return calibrated.later(to_come_s), jobs, fresh
 
     def submitted(self, job: JobRequest) -> None:
         """Tell the wrapped forecaster."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -34,6 +34,9 @@ class WaitForecasts:
         a row of NaN where there is no answer.
     starts_now
         Probability of a start at the moment itself, shape (asked,); NaN where there is no answer.
+    planned_s
+        Seconds to the start if every job took all of its request and nobody came later, shape
+        (asked,); NaN where that is not known. ``None``: of nobody.
 
     Examples
     --------
@@ -45,6 +48,7 @@ class WaitForecasts:
 
     wait_s: Float64Array
     starts_now: Float64Array
+    planned_s: Float64Array | None = None
 
     def __post_init__(self) -> None:
         asked = len(self.starts_now)
@@ -64,8 +68,10 @@ class WaitForecasts:
     def later(self, to_come_s: Int64Array) -> WaitForecasts:
         """Give the same of jobs that can't start before so many seconds each, shape (asked,)."""
         can_now = np.isnan(self.starts_now) | (to_come_s == 0)
-        return WaitForecasts(
-            self.wait_s + to_come_s[:, np.newaxis], np.where(can_now, self.starts_now, 0.0)
+        return replace(
+            self,
+            wait_s=self.wait_s + to_come_s[:, np.newaxis],
+            starts_now=np.where(can_now, self.starts_now, 0.0),
         )
 
     def from_then(self, to_come_s: Int64Array) -> WaitForecasts:
@@ -76,7 +82,7 @@ class WaitForecasts:
         wait_s = np.maximum(self.wait_s - to_come_s[:, np.newaxis], 0)
         at_once = np.array([0.0, *LEVELS[:-1], 1.0])[(wait_s == 0).sum(axis=1)]
         can_now = np.isnan(self.starts_now) | (to_come_s == 0)
-        return WaitForecasts(wait_s, np.where(can_now, self.starts_now, at_once))
+        return replace(self, wait_s=wait_s, starts_now=np.where(can_now, self.starts_now, at_once))
 
 
 class WaitForecaster(Protocol):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.distributions.runtime_distribution import RuntimeDistribution
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
@@ -128,7 +128,9 @@ class ForwardForecaster:
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
         asked = moment.asked
-        later = np.flatnonzero(~self._start_now(moment))
+        planned_s = self._planned_waits(moment)
+        # The scheduler knows no runtimes: who starts at once by its plan does.
+        later = np.flatnonzero(~(planned_s <= self._now_within_s))
         wait_s = np.zeros((1, len(asked)), dtype=np.int64)
         if len(later):
             sampled = self._sampled_waits(moment, asked[later])
@@ -138,15 +140,15 @@ class ForwardForecaster:
         # Nothing can be said of a job that a limit may keep for ever.
         never = np.asarray((wait_s >= NEVER - moment.now).any(axis=0), dtype=np.bool_)
         quantiles = np.where(never[:, np.newaxis], np.nan, sample_quantiles(wait_s))
-        return WaitForecasts(quantiles, np.where(never, np.nan, at_once))
+        return WaitForecasts(quantiles, np.where(never, np.nan, at_once), planned_s)
 
-    def _start_now(self, moment: Moment) -> BoolArray:
-        """Say which jobs start at once: the scheduler knows no runtimes, so one run tells."""
+    def _planned_waits(self, moment: Moment) -> Float64Array:
+        """Give the waits if every job took all of its request, NaN for one that never starts."""
         if not len(moment.asked):
-            return np.zeros(0, dtype=np.bool_)
+            return np.zeros(0)
         requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
         starts = start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
-        return np.asarray(starts[0] - moment.now <= self._now_within_s)
+        return np.where(starts[0] < NEVER, starts[0] - moment.now, np.nan)
 
     def _sampled_waits(self, moment: Moment, asked: Int64Array) -> Int64Array:
         """Give sampled waits of jobs that do not start at once, shape (samples, asked)."""

@@ -12,6 +12,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
 from foretime_sidecar.forecasts.forecast_board import NewJobForecast
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob
@@ -64,7 +65,7 @@ def start_of(forecast: NewJobForecast) -> int:
     """The start that a plan is sure of."""
     assert forecast.waits is not None
     assert len(set(forecast.waits.wait_s)) == 1
-    assert forecast.waits.starts_now == (forecast.waits.wait_s[0] == 0)
+    assert forecast.waits.starts_now == (forecast.waits.wait_s[0] <= NOW_S)
     return forecast.board.made_at + forecast.waits.wait_s[0]
 
 

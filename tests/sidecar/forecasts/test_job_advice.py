@@ -38,19 +38,22 @@ def offered(question: JobQuestion, like: list[FinishedJob], **site: object) -> l
 
 
 def test_fewer_and_more_nodes_keep_the_processor_time() -> None:
-    question = asked(nodes="4", ntasks=16, time="2:00:00")
+    question = asked(nodes="4", ntasks=16, time="2:00:00", scales=True)
     two, one, eight = offered(question, [])
     assert two.change == {"nodes": 2, "ntasks": 8, "time": "04:00:00"}
     assert two.options == "--nodes=2 --ntasks=8 --time=04:00:00"
-    assert two.text.startswith("on 2 nodes instead of 4; the work is taken to need 04:00:00 then")
+    assert two.text.startswith(
+        "on 2 nodes instead of 4, for 04:00:00, as the work is said to scale"
+    )
     assert (one.change["nodes"], one.question.request.requested_time) == (1, 8 * 3600)
     assert (eight.change["nodes"], eight.question.request.processors) == (8, 32)
+    assert [shape.runtime_factor for shape in (two, one, eight)] == [2, 4, 0.5]
     for shape in (two, one, eight):
         assert shape.processor_seconds == 16 * 7200
 
 
 def test_tasks_are_resized_where_nodes_were_not_named() -> None:
-    half, quarter, twice = offered(asked(ntasks=4, cpus_per_task=2, time="60"), [])
+    half, quarter, twice = offered(asked(ntasks=4, cpus_per_task=2, time="60", scales=True), [])
     assert half.options == "--ntasks=2 --time=02:00:00"
     assert (quarter.question.tasks, quarter.question.request.processors) == (1, 2)
     assert twice.question.request.processors == 16
@@ -58,26 +61,27 @@ def test_tasks_are_resized_where_nodes_were_not_named() -> None:
 
 def test_shapes_that_can_not_be_are_not_offered() -> None:
     # Three tasks can't be halved; six are more than the machine has.
-    assert offered(asked(ntasks=3, time="60"), [], machine_processors=5) == []
+    assert offered(asked(ntasks=3, time="60", scales=True), [], machine_processors=5) == []
     # The slurm_partition allows 100 min: half the tasks would take 120.
     assert [
-        s.change["ntasks"] for s in offered(asked(ntasks=2, time="60"), [], longest_s=6000)
+        s.change["ntasks"]
+        for s in offered(asked(ntasks=2, time="60", scales=True), [], longest_s=6000)
     ] == [4]
     # Half a minute is nothing that Slurm could be asked for.
-    (half,) = offered(asked(ntasks=2, time="1"), [], machine_processors=2)
+    (half,) = offered(asked(ntasks=2, time="1", scales=True), [], machine_processors=2)
     assert half.change == {"ntasks": 1, "time": "00:02:00"}
 
 
 def test_a_shorter_limit_and_time_min_come_from_the_users_own_jobs() -> None:
     like = [finished(1000 + number) for number in range(20)]
-    time_min, limit, *resized = offered(asked(ntasks=8, time="2:00:00"), like)
+    time_min, limit = offered(asked(ntasks=8, time="2:00:00"), like)
     # 1019 s and 15% are 1172: two of ten minutes.
     assert limit.change == {"time": "00:20:00"}
     assert limit.question.request.requested_time == 1200
     assert "your last 20 such jobs took less" in limit.text
     assert (time_min.change, time_min.planned_s) == ({"time_min": "00:20:00"}, 1200)
     assert time_min.question.request.requested_time == 7200
-    assert len(resized) == 3
+    assert len(offered(asked(ntasks=8, time="2:00:00", scales=True), like)) == 5
     # Where time_min is a soft limit Foretime gives it, and PBS has none.
     for site in ({"soft_limit": True}, {"takes_time_min": False}):
         assert "time" in offered(asked(ntasks=8, time="2:00:00"), like, **site)[0].change

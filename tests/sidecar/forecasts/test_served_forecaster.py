@@ -61,7 +61,7 @@ def test_who_is_right_has_the_word_and_it_is_said() -> None:
     assert len(said.texts) == 1
     assert said.texts[0].startswith("jobs run as long as those most like them have")
 
-    now = live(forecaster, 90, 7_200)
+    now = live(forecaster, 220, 7_200)
     found = forecaster.forecast(moment_of(now, request("last", now)))
     assert found.wait_s[0, MEDIAN] == pytest.approx(7_250, rel=0.02)
     assert found.wait_s[0, BOUND] < 9_000
@@ -99,8 +99,9 @@ def test_with_the_extra_waits_are_learned_too() -> None:
     forecaster = CalibratedBest(20_000)
     now = live(forecaster, 260, 7_200)
     forecaster.forecast(moment_of(now, request("last", now)))
-    judged = dict(zip(*(forecaster.state()["choice"][each] for each in ("forecasters", "judged")),
-                      strict=True))  # fmt: skip
+    choice = forecaster.state()["choice"]
+    outcomes = np.sum([judged for _, judged in choice["all_losses"].values()], axis=0).tolist()
+    judged = dict(zip(choice["forecasters"], outcomes, strict=True))
     assert list(judged) == ["forward", "qbets", "learned", "backlog"]
     assert judged["learned"] > 10
     assert forecaster.basis(1).texts[-1].startswith("of late")

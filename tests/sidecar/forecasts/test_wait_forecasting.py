@@ -319,7 +319,8 @@ def test_what_was_learned_outlives_a_restart(tmp_path: Path) -> None:
     assert again["calibration"]["remembered"]["of_job"] == of_job
     assert again["choice"] == state["choice"]
     assert list(state["choice"]["said"]) == ["3"]
-    assert state["choice"]["judged"][0] == pytest.approx(1, abs=0.01)  # the second has started
+    ((_, judged),) = state["choice"]["all_losses"].values()
+    assert judged[0] == 1  # the second has started
     # The running job is like those stored: 900 s and not 3,600.
     look(first, NOW + 14 * 60 + 40)
     boards = [before.board, after.board]

@@ -72,10 +72,15 @@ class _Commands(SlurmCommands):
         return replace(queue, jobs=wide)
 
 
-def _waits(forecasts: WaitForecasts) -> list[Waits | None]:
+def _waits(forecasts: WaitForecasts, _: object = None) -> list[Waits | None]:
     """Give waits that no forecaster changes; of the fifth nothing can be said."""
     return [
-        Waits(tuple(60 * number + 700 * place for number in range(len(LEVELS))), 0.1234567)
+        Waits(
+            tuple(60 * number + 700 * place for number in range(len(LEVELS))),
+            0.1234567,
+            tuple(90 * number + 900 * place + 600 for number in range(len(LEVELS))),
+            300 * place,
+        )
         if place != 4
         else None
         for place in range(len(forecasts.wait_s))

@@ -117,7 +117,7 @@ def test_how_long_and_when_agree(
 @given(st.integers(0, 86_399), st.integers(60, 86_400))
 def test_a_bound_on_the_clock_still_holds_and_is_what_its_words_say(begin: int, wait: int) -> None:
     now = int(datetime.fromisoformat("2026-11-21T00:00:00").timestamp()) + begin
-    *_, (_, within, by) = bounds(forecast(now, wait, wait), now)
+    *_, (_, within, by, _) = bounds(forecast(now, wait, wait), now)
     # The clock says a whole minute: that in which the spoken wait ends, or the next.
     ends = (now + meant(within)) // 60 * 60
     said = [moment for moment in (ends, ends + 60) if spoken_clock(moment, now) == by]

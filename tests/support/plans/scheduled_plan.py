@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from foretime_estimators.arrays import Int64Array
+from foretime_estimators.arrays import Float64Array, Int64Array
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
 from foretime_sidecar.forecasts.production_forecaster import Basis
 from foretime_sim.engine.forward import forward_runs, start_times_of
 from foretime_sim.policies.policy import Correction
@@ -40,6 +41,13 @@ class ScheduledPlan:
         """Say in words what the forecasts stand on."""
         return Basis((f"all {jobs} jobs run for their scheduled time",), runs_queue=True)
 
+    def runtimes(
+        self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]
+    ) -> Float64Array:
+        """Say of every job that it runs for its scheduled time, or has just ended."""
+        runtimes = np.maximum([self._scheduled_time(job) for job in jobs], age)
+        return np.repeat(runtimes.astype(np.float64)[:, np.newaxis], len(levels), axis=1)
+
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say how long a job would wait that is not in the queue."""
         return self.forecast(moment)
@@ -55,7 +63,7 @@ class ScheduledPlan:
             starts = every[0, moment.asked]
         wait_s = starts - moment.now
         quantiles = np.repeat(wait_s.astype(np.float64)[:, None], len(LEVELS), axis=1)
-        return WaitForecasts(quantiles, (wait_s == 0).astype(np.float64))
+        return WaitForecasts(quantiles, (wait_s <= NOW_S).astype(np.float64))
 
     def forget(self) -> None:
         """Nothing was learned."""

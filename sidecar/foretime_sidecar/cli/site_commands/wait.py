@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -52,6 +52,12 @@ def wait(
     ] = None,
     *,
     flags: JobFlags,
+    scales: Annotated[
+        bool,
+        typer.Option(
+            "--scales", help="It takes half the time on twice the processors: advise on its size."
+        ),
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Ask again and again, until the job has started.")
     ] = False,
@@ -71,6 +77,7 @@ def wait(
     """
     try:
         question = _question(job, flags.given, where(settings, socket_path))
+        question = replace(question, scales=scales)
         if watch:
             _watch(question, as_json=as_json)
         elif as_json:
@@ -98,23 +105,28 @@ class _Question:
         Of a job that is not submitted; none of one in the queue.
     notes
         What of it is not looked at.
+    scales
+        Whether it takes half the time on twice the processors.
     """
 
     listen: str
     path: str
     parameters: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    scales: bool = False
 
     def forecast(self) -> ForecastAnswer:
         """Give the daemon's answer."""
         return ask_forecast(self.listen, self.path, self.parameters)
 
     def advised(self) -> str:
-        """Give the answer in words, with the cheapest change that starts the job sooner."""
+        """Give the answer in words, with the cheapest change by which the job is done sooner."""
         forecast = self.forecast()
         if forecast.state == "running":
             return self.report(forecast)
-        work = self.parameters or _work_of(forecast)
+        work = dict(self.parameters or _work_of(forecast))
+        if self.scales:
+            work["scales"] = "true"
         try:
             advised = ask_advice(self.listen, work)
         except (RefusedError, DaemonError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +19,7 @@ from foretime_sidecar.forecast_answer.forecast import (
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast, Waits
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.job_question import JobQuestion
-from foretime_sidecar.forecasts.wait_reasons import BEGINS_LATER, queue_text, wait_reason
+from foretime_sidecar.forecasts.wait_reasons import BEGINS_LATER, turn_text, wait_reason
 from foretime_sidecar.queue.prepared_jobs import as_submitted
 
 
@@ -83,6 +84,7 @@ def of_running(board: Board, job: QueuedJob, scheduled_time_s: int, now: int) ->
         None,
         Reason(code="None", text="it has started"),
         now,
+        end_s=board.ends.get(job_id, ()),
     )
 
 
@@ -103,16 +105,18 @@ def of_new(
     else:
         left_out = question.left_out_of_a_pool()
     processors, ahead = question.request.processors, forecast.ahead
-    reason = Reason(code="None", text="can start at once")
+    if waits is not None:
+        waits = waits.later(max(now - board.made_at, 0))
+    code = "Priority" if ahead else "Resources"
+    if waits is not None and waits.likely_now:
+        code = "None"
+    reason = Reason(code=code, text=turn_text(processors, ahead, waits))
     if question.begin is not None and question.begin > now:
         reason = Reason(code="BeginTime", text=BEGINS_LATER)
-    elif waits is None or waits.at(0.5) > 0:
-        code = "Priority" if ahead else "Resources"
-        reason = Reason(code=code, text=queue_text(processors, ahead))
     return _answer(
         _Job("not-submitted", question.request, scheduled_time_s, None, nodes=question.nodes),
         board,
-        None if waits is None else waits.later(max(now - board.made_at, 0)),
+        waits,
         reason,
         now,
         done=done,
@@ -130,11 +134,15 @@ def _answer(
     done: Reliability | None = None,
     bound: StartBound | None = None,
     assumptions: list[str] | None = None,
+    end_s: Sequence[int] = (),
 ) -> ForecastAnswer:
     """Make the answer; a job of the queue is forecast as of the last look at it."""
     request, taken = job.request, board.moment.taken
     made_at = now if job.state == "not-submitted" else board.made_at
-    wait_s = None if waits is None else {str(level): waits.at(level) for level in BOUNDS}
+    wait_s = None if waits is None else _bounds(waits.wait_s)
+    ends = _bounds(end_s if waits is None else waits.end_s)
+    if waits is not None and bound is not None and bound.wait_s < waits.at(0.95):
+        bound = None  # what is thought by now is later than it
     return ForecastAnswer(
         job_id=job.job_id,
         state=job.state,
@@ -152,6 +160,9 @@ def _answer(
         likely_wait_s=None if waits is None else waits.at(0.5),
         wait_s=wait_s,
         start_time=wait_s and {level: made_at + wait for level, wait in wait_s.items()},
+        end_s=ends,
+        end_time=ends and {level: made_at + end for level, end in ends.items()},
+        planned_wait_s=None if waits is None else waits.planned_s,
         quantiles=None if waits is None else list(zip(LEVELS, waits.wait_s, strict=True)),
         start_no_later_than=bound,
         started_at=job.started_at,
@@ -163,6 +174,13 @@ def _answer(
         left_out=dict(taken.left_out_by_reason()),
         assumptions=assumptions or [],
     )
+
+
+def _bounds(seconds: Sequence[int]) -> dict[str, int] | None:
+    """Pick the bounds that people are told; ``None`` of nothing."""
+    if not seconds:
+        return None
+    return {str(level): seconds[LEVELS.index(level)] for level in BOUNDS}
 
 
 def _calibration(done: Reliability | None) -> Calibration | None:

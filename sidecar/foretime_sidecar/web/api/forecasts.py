@@ -25,7 +25,7 @@ from foretime_sidecar.forecast_answer.forecast import (
     StartBound,
 )
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast
-from foretime_sidecar.forecasts.job_advice import like_jobs, shapes
+from foretime_sidecar.forecasts.job_advice import Shape, like_jobs, shapes
 from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
 from foretime_sidecar.forecasts.wait_map import WaitMap
@@ -40,7 +40,7 @@ from foretime_sidecar.wording.submit_words import submit_words
 _PATIENCE_S = 10  # for the first forecasts after a start
 _OWN_JOBS = 2_000  # that advice looks through
 _MOST_ELSEWHERE = 3
-_WORTH_S = 60  # sooner than that much, or a twentieth of the wait, is no advice
+_WORTH_S = 60  # done sooner by less than that, or than a twentieth of the time, is no advice
 
 Asker = Annotated[Caller, Depends(caller_of)]
 Parameters = Annotated[JobParameters, Query()]
@@ -297,7 +297,7 @@ class ForecastDesk:
     def advice(self, question: JobQuestion, caller: Caller) -> Advice:
         """Answer for a job, and for the same work in other shapes.
 
-        The cheapest is, of those that start sooner and are no later by their 95% bound, the one
+        The cheapest is, of those that are done sooner and are no later by their 95% bound, the one
         that asks for least processor-time, and of several such the one that changes least.
         """
         asked, forecast = self._answer(question, caller)
@@ -314,23 +314,23 @@ class ForecastDesk:
             takes_time_min=sidecar.scheduler.users_set_time_min,
             words=words,
         )
-        likely_s = asked.likely_wait_s or 0
         # Nobody can be sooner than the job is to begin: of the rest a part counts.
-        waits_s = likely_s - max((question.begin or 0) - asked.made_at, 0)
+        done_s = (asked.end_s or {}).get("0.5", 0) - max((question.begin or 0) - asked.made_at, 0)
         area = question.request.processors * question.request.requested_time
         alternatives: list[Alternative] = []
         worthwhile = []
         for shape in found:
             try:
-                answer, _ = self._answer(shape.question, caller, board, shape.planned_s)
+                answer, _ = self._answer(shape.question, caller, board, shape, question.request)
             except InputError:  # such a job can't run
                 continue
             sooner_s = None
             if asked.likely_wait_s is not None and answer.likely_wait_s is not None:
-                sooner_s = likely_s - answer.likely_wait_s
-                is_worth_it = sooner_s >= max(_WORTH_S, waits_s // 20)
-                if is_worth_it and answer.is_surely_no_later(asked):
-                    worthwhile.append((shape.processor_seconds, len(alternatives)))
+                sooner_s = asked.likely_wait_s - answer.likely_wait_s
+            done_sooner_s = answer.done_sooner_s(asked)
+            is_worth_it = (done_sooner_s or 0) >= max(_WORTH_S, done_s // 20)
+            if is_worth_it and answer.is_surely_done_no_later(asked):
+                worthwhile.append((shape.processor_seconds, len(alternatives)))
             alternatives.append(
                 Alternative(
                     change=shape.change,
@@ -338,6 +338,7 @@ class ForecastDesk:
                     command=f"{words.command} {shape.options}",
                     cost=_cost(shape.processor_seconds, area),
                     sooner_s=sooner_s,
+                    done_sooner_s=done_sooner_s,
                     forecast=answer,
                 )
             )
@@ -397,7 +398,8 @@ class ForecastDesk:
         question: JobQuestion,
         caller: Caller,
         of_board: Board | None = None,
-        planned_s: int | None = None,
+        shape: Shape | None = None,
+        work: JobRequest | None = None,
     ) -> tuple[ForecastAnswer, NewJobForecast]:
         forecasting, board = self.board()
         board = of_board or board
@@ -412,8 +414,10 @@ class ForecastDesk:
             question = replace(question, not_modelled=(*question.not_modelled, said))
         scheduled = self._scheduled_time(replace(job, project=None) if withheld else job)
         new = self._new_job(question, scheduled, board)
-        if planned_s is not None:
-            new = replace(new, planned_s=planned_s)
+        if shape is not None:
+            new = replace(new, runs_as=work, runtime_factor=shape.runtime_factor)
+            if shape.planned_s is not None:
+                new = replace(new, planned_s=shape.planned_s)
         forecast = forecasting.what_if(board, new)
         answer = forecast_answers.of_new(
             forecast, question, scheduled, self.now(), forecasting.reliability

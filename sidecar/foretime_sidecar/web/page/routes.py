@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse
 from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_estimators.time_units import MINUTE_S
 from foretime_sim.files.toml_messages import message_of
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from pydantic import ValidationError
@@ -43,7 +44,7 @@ HERE = Path(__file__).parent
 _FIELDS = (
     *("ntasks", "cpus_per_task", "time", "partition"),
     *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
-    *("begin", "dependency", "exclusive", "select", "place"),
+    *("begin", "dependency", "exclusive", "scales", "select", "place"),
 )
 _FIRST_FIELDS = 4  # which are seen without opening more
 _JOBS_A_PAGE = 25
@@ -238,6 +239,7 @@ class _Page:
             "ticks": scale.ticks(),
             "why": _sentence(forecast.reason.text),
             "alternatives": _alternatives(advised),
+            "sooner": advised.cheapest is not None,
             "assumptions": [_sentence(text) for text in forecast.assumptions],
         }
 
@@ -249,12 +251,13 @@ def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
     given = {}
     for name, text in asked.items():
         option = name.replace("_", "-")
-        if name in OF_CHUNKS:  # which the question checks
+        if name in OF_CHUNKS or name == "scales":  # which the question checks
             given[name] = text
         else:
             given[name] = checked(option, "" if option == "exclusive" else text, "")
-    if "exclusive" in given:
-        given["exclusive"] = "true"
+    for name in ("exclusive", "scales"):
+        if name in given:
+            given[name] = "true"
     if not given.keys() & {"ntasks", "nodes", "select"}:
         given["ntasks"] = "1"
     try:
@@ -285,23 +288,31 @@ def _sentence(text: str) -> str:
 
 
 def _alternatives(advised: Advice) -> list[dict[str, Any]]:
-    """Give the same work in other shapes, soonest first."""
+    """Give the same work in other shapes, those first that are done first."""
     rows = []
     for index, one in enumerate(advised.alternatives):
         if (times := one.forecast.times) is None:
             continue
         rows.append(
             {
-                "order": times.likely_wait_s,
+                "order": (one.forecast.end_s or times.wait_s)["0.5"],
                 "text": _sentence(one.text),
                 "likely": spoken_wait(times.likely_wait_s),
-                "bound": spoken_wait(times.wait_s["0.95"], up=True),
+                "done": _spoken_sooner(one.done_sooner_s),
                 "cost": one.cost,
                 "command": one.command,
                 "cheapest": index == advised.cheapest,
             }
         )
     return sorted(rows, key=lambda row: row["order"])
+
+
+def _spoken_sooner(sooner_s: int | None) -> str:
+    if sooner_s is None:
+        return "–"
+    if abs(sooner_s) < MINUTE_S:
+        return "as soon"
+    return f"{spoken_wait(abs(sooner_s))} {'sooner' if sooner_s > 0 else 'later'}"
 
 
 def _jobs(jobs: Sequence[BriefForecast], others: int, page: str, now: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait, percent
+from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait
 
 SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
@@ -179,9 +179,9 @@ class JobRow:
     ----------
     job_id, user, size, limit, slurm_partition
         As shown.
-    likely, bound, by, now
-        The likely wait, the 95% bound, the moment that stands for, the probability of a start now;
-        ``None`` without a forecast.
+    likely, bound, by, done
+        The likely wait, the 95% bound, the moment that stands for, when it is likely done; ``None``
+        without a forecast.
     why
         Why it waits.
     latest
@@ -198,7 +198,7 @@ class JobRow:
     likely: str | None
     bound: str | None
     by: str | None
-    now: str | None
+    done: str | None
     why: str
     latest: str
     bar: Bar | None
@@ -217,9 +217,9 @@ def scale_of(forecasts: Sequence[BriefForecast]) -> WaitScale:
 
 def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
     said: tuple[str | None, str | None, str | None, str | None] = (None, None, None, None)
-    if (times := job.times) is not None:
-        (_, likely, _), *_, (_, bound, by) = bounds(job, now)
-        said = likely, bound, by, percent(times.starts_now)
+    if job.times is not None:
+        (_, likely, _, done), *_, (_, bound, by, _) = bounds(job, now)
+        said = likely, bound, by, done or None
     return JobRow(
         job.job_id or "",
         job.user or "–",
@@ -237,4 +237,4 @@ def _latest(bound: StartBound | None, now: int) -> str:
     if bound is None:
         return ""
     text = bound_text(bound, now)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -60,3 +60,16 @@ class SlurmPriority:
     favor_small: bool = False
     flags: frozenset[str] = frozenset()
     site_factor: str | None = None
+
+    @property
+    def goes_by_age_alone(self) -> bool:
+        """Whether a job that is submitted later never goes before one that could start sooner."""
+        weights = (
+            self.weight_assoc,
+            self.weight_fair_share,
+            self.weight_job_size,
+            self.weight_partition,
+            self.weight_qos,
+            *self.weight_tres.values(),
+        )
+        return not self.multifactor or not (any(weights) or self.site_factor)

@@ -63,7 +63,7 @@ def test_a_job_to_come_in_words(site: MockSite) -> None:
     # As time goes by, a wait may be rounded to another number.
     headlines = [headline(each, int(time.time())) for each in (before, forecast)]
     assert " ".join(said.split()) in headlines
-    assert table.splitlines()[0].split() == ["sure", "starts", "within", "by"]
+    assert table.splitlines()[0].split() == [*("sure", "starts", "within", "by", "done", "by")]
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["50%", "75%", "90%", "95%"]
     assert "\nJob      8 processors for 02:00:00.\n" in result.output
     assert "\nWhy      waits for 8 processors; 1 job goes first.\n" in result.output
@@ -125,16 +125,18 @@ def test_what_the_daemon_refuses_is_a_wrong_question(site: MockSite) -> None:
     assert str(result.exception) == "processors = 65: only 64 processors are up now; ask for less"
 
 
-def test_the_cheapest_change_that_starts_it_sooner_is_offered(tmp_path: Path) -> None:
+def test_the_cheapest_change_by_which_it_is_done_sooner_is_offered(tmp_path: Path) -> None:
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
     slurm.submit(Submission("ann", "p", None, 32, 1800, 1800))
     wide = slurm.submit(Submission("bob", "p", None, 64, 600, 600))
     slurm.advance(NOW + 60)
     with MockSite(tmp_path, slurm) as site:
-        result = run("-n", "64", "-t", "10", "--socket", str(site.socket_path))
-        question = {"ntasks": 64, "time": "10"}
+        result = run("-n", "64", "-t", "10", "--scales", "--socket", str(site.socket_path))
+        question = {"ntasks": 64, "time": "10", "scales": "true"}
         advised = ask(site.listen, "/v1/advice", question)
-        of_job = run(str(wide), "--socket", str(site.socket_path))
+        of_job = run(str(wide), "--scales", "--socket", str(site.socket_path))
+        unsaid = ask(site.listen, "/v1/advice", {"ntasks": 64, "time": "10"})
+    assert (unsaid["alternatives"], unsaid["cheapest"]) == ([], None), "it may not scale"
     # Beside the one that runs half of the machine is free, for as long.
     change = advised["alternatives"][advised["cheapest"]]
     assert change["forecast"]["likely_wait_s"] == 0
@@ -142,8 +144,8 @@ def test_the_cheapest_change_that_starts_it_sooner_is_offered(tmp_path: Path) ->
         assert each.exit_code == 0, each.output
         assert f"\n         {change['command']}\n" in each.output
         words = " ".join(each.output.split("\nSooner")[1].split())
-        assert words.startswith(f"{change['text']}: likely ")
-        assert " sooner, 95% sure within " in words
+        assert words.startswith(f"{change['text']}: likely done ")
+        assert " sooner, started " in words
         assert "for the same processor-time." in words
 
 
@@ -151,12 +153,12 @@ def test_the_cheapest_change_that_starts_it_sooner_is_offered(tmp_path: Path) ->
     ("likely_s", "bound_s", "offered"),
     [(900, 3600, True), (900, 3601, False), (1000, 3600, False), (None, None, False)],
 )
-def test_no_change_is_offered_that_may_start_later(
+def test_no_change_is_offered_that_may_be_done_later(
     likely_s: int | None, bound_s: int | None, offered: bool
 ) -> None:
     def forecast(likely_s: int | None, bound_s: int | None) -> ForecastAnswer:
-        bounds = None if bound_s is None else {"0.95": bound_s}
-        return ForecastAnswer.model_construct(likely_wait_s=likely_s, wait_s=bounds)
+        ends = None if bound_s is None else {"0.5": likely_s, "0.95": bound_s}
+        return ForecastAnswer.model_construct(likely_wait_s=50, end_s=ends)
 
     here = forecast(1000, 3600)
     change = Alternative.model_construct(forecast=forecast(likely_s, bound_s))
