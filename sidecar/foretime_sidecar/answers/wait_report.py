@@ -74,7 +74,8 @@ def wait_report(
 
 def _bounds(forecast: ForecastAnswer, now: int) -> list[str]:
     """Give a table: how sure, within how long, by when, and by when it is done."""
-    rows = [("sure", "starts within", "by", "done by"), *bounds(forecast, now)]
+    rows: list[tuple[str, ...]] = [("sure", "starts within", "by", "done by")]
+    rows += bounds(forecast, now)
     if not rows[-1][-1]:
         rows = [row[:-1] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

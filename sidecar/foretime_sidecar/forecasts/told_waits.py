@@ -40,7 +40,10 @@ def keeps_the_head_first(
             return False
     if isinstance(site, SlurmSite):
         return site.priority.goes_by_age_alone
-    if site is not None or snapshot.machine is not None:
+    machine = snapshot.machine
+    if site is not None or (
+        machine is not None and len({part.priority_tier for part in machine.slurm_partitions}) > 1
+    ):
         return False
     return policy.order is Order.FCFS and policy.backfill in (
         NoBackfilling(),

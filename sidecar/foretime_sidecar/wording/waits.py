@@ -142,9 +142,10 @@ def headline(forecast: BriefForecast, now: int) -> str:
         started = forecast.started_at
         if started is None:
             return "It has started."
-        said = f"It started at {spoken_clock(started, now)}, {spoken_wait(max(now - started, 0))}"
+        ago = spoken_wait(max(now - started, 0))
         done = done_text(forecast, now)
-        return f"{said} ago." if done is None else f"{said} ago; done {done}."
+        ends = "" if done is None else f"; done {done}"
+        return f"It started at {spoken_clock(started, now)}, {ago} ago{ends}."
     if (times := forecast.times) is None:
         return f"No forecast: {forecast.reason.text}."
     said = {sure: (within, by) for sure, within, by, _ in bounds(forecast, now)}

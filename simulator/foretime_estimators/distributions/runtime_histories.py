@@ -198,7 +198,8 @@ class RuntimeHistories:
         )
         requested = np.array([job.requested_time for job in jobs], dtype=np.float64)
         least = np.minimum(np.asarray(age) + 1.0, requested)
-        return np.clip(np.exp(log_runtime), least[:, np.newaxis], requested[:, np.newaxis])
+        runtime: Float64Array = np.exp(log_runtime)
+        return runtime.clip(least[:, np.newaxis], requested[:, np.newaxis])
 
     @property
     def shared(self) -> SharedEffects:

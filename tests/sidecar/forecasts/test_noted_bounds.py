@@ -251,7 +251,9 @@ def test_the_daemon_tells_it(tmp_path: Path) -> None:
         said = CliRunner().invoke(command, ["wait", "10", "--socket", str(site.socket_path)])
         words = " ".join(said.output.split())
         assert "Latest" not in words
-        site.daemon.forecasts.kept_bounds = KeptBounds(30, 1234, 9, 0.97)
+        forecasting = site.daemon.sidecar.forecasting
+        assert forecasting is not None
+        forecasting.kept_bounds = KeptBounds(30, 1234, 9, 0.97)
         text = client.get("/").text
         assert "no guarantee: that held for 97% of 1,234 jobs in 30 days." in text
         said = CliRunner().invoke(command, ["wait", "10", "--socket", str(site.socket_path)])

@@ -61,7 +61,7 @@ def test_who_is_right_has_the_word_and_it_is_said() -> None:
     assert len(said.texts) == 1
     assert said.texts[0].startswith("jobs run as long as those most like them have")
 
-    now = live(forecaster, 220, 7_200)
+    now = live(forecaster, 300, 7_200)
     found = forecaster.forecast(moment_of(now, request("last", now)))
     assert found.wait_s[0, MEDIAN] == pytest.approx(7_250, rel=0.02)
     assert found.wait_s[0, BOUND] < 9_000
