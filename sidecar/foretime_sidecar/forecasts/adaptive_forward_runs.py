@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,10 @@ _FEWEST = 20  # of all pending jobs
 _ALL_S, _LET_GO_S, _ONE_S = 15.0, 2.5, 0.4
 # Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
+# A forecast of one job stands on as many samples at least, hurried on half.
+_FEWEST_OF_ONE = 10
+# So long others wait for a turn.
+_TURN_S = 1.0
 _OVER_S = 10 * 365 * 86_400
 
 
@@ -42,6 +47,10 @@ class _Budget:
         Of the thread that asks, from now on.
     threads
         That run samples.
+    fewest
+        Samples that are run however long they take.
+    between
+        Is called between samples, every second or so.
 
     Attributes
     ----------
@@ -49,8 +58,16 @@ class _Budget:
         Samples that were run.
     """
 
-    def __init__(self, budget_s: float, threads: int) -> None:
+    def __init__(
+        self,
+        budget_s: float,
+        threads: int,
+        fewest: int = 1,
+        between: Callable[[], None] | None = None,
+    ) -> None:
         self.run = 0
+        self._fewest = fewest
+        self._between = between
         self._budget_s = budget_s
         self._threads = threads
         self._began = self._sampling_since = time.thread_time()
@@ -72,6 +89,10 @@ class _Budget:
         else:
             took_s = max(time.thread_time() - self._sampling_since, 1e-9)
             fit = int((self._budget_s - self.spent_s()) * done / took_s)
+            fit = max(fit, self._fewest - done)
+            if self._between is not None:
+                fit = min(fit, max(int(_TURN_S * done / took_s), 1))
+                self._between()
             more = max(min(fit, samples - done, 3 * done), 0)
         self.run = done + more
         return more
@@ -138,10 +159,13 @@ class ForecastLadder:
         Whether a quarter of the work must do, as the machine has other.
     drawn
         Samples that the last forecast of the queue was made of.
+    between
+        Is called every second or so while the queue is forecast; ``None``: nothing is.
     """
 
     name = "forward"
     oracle = False
+    between: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -186,7 +210,7 @@ class ForecastLadder:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
-        forecasts, pace = self._forecast(moment, _ALL_S)
+        forecasts, pace = self._forecast(moment, _ALL_S, self.between)
         self.drawn = 0 if pace is None else pace.run
         # A run for one job ends when it has started, and tells little.
         if pace is not None and pace.run and len(moment.asked) > 1:
@@ -197,19 +221,23 @@ class ForecastLadder:
         """Say the same of jobs that are not in the queue, in less time."""
         return self._forecast(moment, _LET_GO_S)[0]
 
-    def _forecast(self, moment: Moment, all_s: float) -> tuple[WaitForecasts, _Budget | None]:
+    def _forecast(
+        self, moment: Moment, all_s: float, between: Callable[[], None] | None = None
+    ) -> tuple[WaitForecasts, _Budget | None]:
         kept = kept_by_limits(moment.snapshot)
         if self._knows_limits or not kept.any():
-            return self._forecast_all(moment, all_s)
+            return self._forecast_all(moment, all_s, between)
         free = ~kept[moment.asked - len(moment.snapshot.running)]
-        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s)
+        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s, between)
         answer = WaitForecasts.none(len(free))
         answer.wait_s[free], answer.starts_now[free] = some.wait_s, some.starts_now
         planned_s = np.full(len(free), np.nan)
         planned_s[free] = np.nan if some.planned_s is None else some.planned_s
         return replace(answer, planned_s=planned_s), pace
 
-    def _forecast_all(self, moment: Moment, all_s: float) -> tuple[WaitForecasts, _Budget | None]:
+    def _forecast_all(
+        self, moment: Moment, all_s: float, between: Callable[[], None] | None
+    ) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)
         samples = self.samples(len(moment.snapshot), asked)
         if not samples:
@@ -217,7 +245,12 @@ class ForecastLadder:
         # Somebody waits for the answer about one job: on all cores, unless others need them.
         threads = usable_cores() if asked == 1 and not self.hurried else 1
         budget_s = _ONE_S if asked == 1 else all_s
-        pace = _Budget(budget_s / 4 if self.hurried else budget_s, threads)
+        fewest = _FEWEST_OF_ONE if asked == 1 else 1
+        pace = (
+            _Budget(budget_s / 4, threads, -(-fewest // 2), between)
+            if self.hurried
+            else _Budget(budget_s, threads, fewest, between)
+        )
         forward = ForwardForecaster(
             self.name,
             self._models.runtimes,

@@ -8,7 +8,7 @@ job lasts. The daemon learns whose word has come true.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,10 @@ _SITE_KNOWN = ChoiceSettings(fewest=100, fewest_days=5, sureness=2)
 """Running the queue forward as its scheduler does has the word unless another is surely better."""
 
 
+def _nothing() -> None:
+    """Let nobody go in between."""
+
+
 class CalibratedBest:
     """A `foretime_sidecar.forecasts.wait_forecasting.ServedForecaster`.
 
@@ -87,6 +91,7 @@ class CalibratedBest:
         self._most_jobs = most_jobs
         self._known = known
         self._most_s = most_s
+        self._between: Callable[[], None] = _nothing
         self.forget()
 
     def forget(self) -> None:
@@ -104,6 +109,7 @@ class CalibratedBest:
             [*forecasters, Backlog()], "best", _CHOICE if self._known is None else _SITE_KNOWN
         )
         self._calibrated = CalibratedForecaster(self._best, self.name, now_within_s=NOW_S)
+        self.between = self._between
 
     @property
     def hurried(self) -> bool:
@@ -115,6 +121,17 @@ class CalibratedBest:
         self._ladder.hurried = hurried
         if self._site_runs is not None:
             self._site_runs.hurried = hurried
+
+    @property
+    def between(self) -> Callable[[], None]:
+        """What is called every second or so while the whole queue is forecast."""
+        return self._between
+
+    @between.setter
+    def between(self, between: Callable[[], None]) -> None:
+        self._between = self._ladder.between = between
+        if self._site_runs is not None:
+            self._site_runs.between = between
 
     @property
     def knows_limits(self) -> bool:

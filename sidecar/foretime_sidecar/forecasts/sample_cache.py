@@ -27,8 +27,8 @@ class DrawnOnce:
 
     def __init__(self, runtimes: RuntimeDistribution) -> None:
         self._runtimes = runtimes
-        self._drawn_at: int | None = None
-        self._drawn: dict[int, tuple[Sequence[JobRequest], Int64Array]] = {}  # by samples
+        # By moment and number of samples.
+        self._drawn: dict[tuple[int, int], tuple[Sequence[JobRequest], Int64Array]] = {}
 
     def sample(
         self,
@@ -39,11 +39,11 @@ class DrawnOnce:
         rng: np.random.Generator,
     ) -> Int64Array:
         """Draw runtimes of all the jobs together, or give those drawn before; see the protocol."""
-        if now != self._drawn_at:
-            self._drawn_at = now
-            self._drawn.clear()
+        # While a new queue is forecast, questions are of the one before.
+        before = sorted({at for at, _ in self._drawn} - {now})[:-1]
+        self._drawn = {key: drawn for key, drawn in self._drawn.items() if key[0] not in before}
         # The queue itself is asked about first, then what would be if.
-        whose, drawn = self._drawn.get(samples, ((), None))
+        whose, drawn = self._drawn.get((now, samples), ((), None))
         if drawn is not None and _begins_with(jobs, whose):
             if len(jobs) == len(whose):
                 return drawn
@@ -51,7 +51,7 @@ class DrawnOnce:
                 last = np.full((samples, 1), jobs[-1].requested_time, dtype=np.int64)
                 return np.hstack([drawn, last])
         fresh = self._runtimes.sample(jobs, age, now, samples, rng)
-        self._drawn.setdefault(samples, (jobs, fresh))
+        self._drawn.setdefault((now, samples), (jobs, fresh))
         return fresh
 
     def learn_one(self, job: FinishedJob) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -114,23 +115,35 @@ class SiteRuns:
         """Samples that the last forecast of the queue was made of."""
         return self._ladder.drawn
 
+    @property
+    def between(self) -> Callable[[], None] | None:
+        """As of `ForecastLadder`."""
+        return self._ladder.between
+
+    @between.setter
+    def between(self, between: Callable[[], None]) -> None:
+        self._ladder.between = between
+
     def forecast(self, moment: Moment) -> WaitForecasts:
-        """Say how much longer the jobs asked about will wait."""
-        self.ran, site = None, self._known.site
-        if site is None:
-            return WaitForecasts.none(len(moment.asked))
+        """Say how much longer the jobs asked about will wait.
+
+        Until that is done questions are answered as they were before.
+        """
+        site, ran = self._known.site, None
         why_not, answer = "", WaitForecasts.none(len(moment.asked))
-        try:
-            by_site, leaves_out = as_site(moment, site, self._known.read_at)
-            why_not = self._why_too_slow(by_site)
-            if not why_not:
-                if self._coarse:
-                    by_site, leaves_out = coarsely(by_site), (*leaves_out, COARSELY)
-                answer = self._ladder.forecast(by_site)
-                self.ran, self.leaves_out = site, leaves_out
-        except Exception as error:  # noqa: BLE001 - a model's mistake must not cost all forecasts
-            why_not = f"{error}" if isinstance(error, InputError) else repr(error)
-        self._note(why_not)
+        if site is not None:
+            try:
+                by_site, leaves_out = as_site(moment, site, self._known.read_at)
+                why_not, coarse = self._why_too_slow(by_site)
+                if not why_not:
+                    if coarse:
+                        by_site, leaves_out = coarsely(by_site), (*leaves_out, COARSELY)
+                    answer = self._ladder.forecast(by_site)
+                    ran, self.leaves_out, self._coarse = site, leaves_out, coarse
+            except Exception as error:  # noqa: BLE001 - a mistake must not cost all forecasts
+                why_not = f"{error}" if isinstance(error, InputError) else repr(error)
+            self._note(why_not)
+        self.ran = ran
         return answer
 
     def consider(self, moment: Moment) -> WaitForecasts:
@@ -144,8 +157,8 @@ class SiteRuns:
             self._note(f"a job that is not in the queue: {error}")
             return WaitForecasts.none(len(moment.asked))
 
-    def _why_too_slow(self, moment: Moment) -> str:
-        """Run the queue with all that jobs ask for, and say if that takes too long.
+    def _why_too_slow(self, moment: Moment) -> tuple[str, bool]:
+        """Run the queue with all that jobs ask for; say if that takes too long, or coarse runs do.
 
         Under Slurm coarsely first: that also tells whether the queue is to be run so.
         """
@@ -153,23 +166,22 @@ class SiteRuns:
         if self._slow is not None:
             slow_jobs, since, said = self._slow
             if jobs > _SHORTER * slow_jobs and 0 <= now - since < _TRIED_AGAIN_S:
-                return said
+                return said, False
         if not len(moment.asked):
-            return ""
-        said = ""
+            return "", False
+        said, coarse = "", isinstance(moment.policy.backfill, Slurm)
         try:
-            self._coarse = isinstance(moment.policy.backfill, Slurm)
-            took_s = self._once(coarsely(moment) if self._coarse else moment)
-            if self._coarse and took_s <= _COARSE_S:
+            took_s = self._once(coarsely(moment) if coarse else moment)
+            if coarse and took_s <= _COARSE_S:
                 exactly_s = self._once(moment)
                 if self._ladder.can_afford(exactly_s, _ENOUGH):
-                    self._coarse = False
+                    coarse = False
             if not self._ladder.can_afford(took_s) and not math.isinf(self._bound.limit_s):
                 said = f"a run of {jobs:,} jobs takes {took_s:.1f} s"
         except TooLongError:
             said = f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s"
         self._slow = (jobs, now, said) if said else None
-        return said
+        return said, coarse
 
     def _once(self, moment: Moment) -> float:
         """Run the queue once, and give how long that took, seconds of a processor."""

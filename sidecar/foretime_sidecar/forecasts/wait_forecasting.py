@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -39,6 +39,7 @@ from foretime_sidecar.forecasts.job_ends import RUNTIME_LEVELS, ends
 from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
 from foretime_sidecar.forecasts.pbs_moment import check_room
 from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
+from foretime_sidecar.forecasts.question_turns import QuestionTurns
 from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
 from foretime_sidecar.forecasts.slurm_moment import check_qos
 from foretime_sidecar.forecasts.told_waits import keeps_the_head_first, told
@@ -73,9 +74,12 @@ class ServedForecaster(WaitForecaster, Protocol):
     ----------
     hurried
         Whether less work must do, as the machine has other.
+    between
+        Is called every second or so while the whole queue is forecast: then others may `consider`.
     """
 
     hurried: bool
+    between: Callable[[], None]
 
     @property
     def knows_limits(self) -> bool:
@@ -224,8 +228,9 @@ class WaitForecasting:
         self._look: Look | None = None
         self._has_looked = False
         self._has_board = threading.Event()
-        # One forward run at a time, as a service node has other work.
-        self._one_at_a_time = threading.Lock()
+        # One forward run at a time, as a service node has other work; questions overtake the queue.
+        self._one_at_a_time = QuestionTurns()
+        forecaster.between = self._one_at_a_time.give_way
 
     def looked(self, look: Look) -> None:
         """Leave a look at the queue; takes no time."""

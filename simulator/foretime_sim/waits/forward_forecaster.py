@@ -7,7 +7,9 @@ every policy that backfills or sorts.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +27,10 @@ from foretime_sim.waits.newcomers import Newcomers
 
 SAMPLES = 200
 _SEEDS = 2**63
+_ENOUGH_FOR_BOUNDS = 19
+"""Of fewer samples none is at 95%."""
+_LOG_FROM_S = 60
+"""Waits far below are alike, on the logarithmic scale."""
 
 
 class LaterArrivals(Protocol):
@@ -230,7 +236,31 @@ def sample_quantiles(wait_s: Int64Array) -> Float64Array:
     """Give the quantiles at `LEVELS` of sampled waits, shape (samples, asked) -> (asked, levels).
 
     Of n samples the i-th smallest is the quantile at i / (n + 1): with one more draw of the same
-    kind the outcome would be as likely in each of the gaps.
+    kind the outcome would be as likely in each of the gaps. Levels beyond the last gap are those of
+    a normal prediction of log waits from so many samples (Student's t), where these are too few to
+    hold the 95% bound.
     """
     quantiles: Float64Array = np.quantile(wait_s, LEVELS, axis=0, method="weibull").T
+    samples, levels = len(wait_s), np.array(LEVELS)
+    if 1 < samples < _ENOUGH_FOR_BOUNDS:
+        varies = np.ptp(wait_s, axis=0) > 0
+        logs = np.log(wait_s + _LOG_FROM_S)
+        off = logs.std(axis=0, ddof=1) * math.sqrt(1 + 1 / samples)
+        t = np.array([_student_t(level, samples - 1) for level in LEVELS])
+        predicted = np.exp(logs.mean(axis=0)[:, np.newaxis] + off[:, np.newaxis] * t) - _LOG_FROM_S
+        predicted[~varies] = quantiles[~varies]
+        low, high = levels < 1 / (samples + 1), levels > samples / (samples + 1)
+        quantiles[:, low] = np.clip(predicted[:, low], 0, quantiles[:, low])
+        quantiles[:, high] = np.maximum(predicted[:, high], quantiles[:, high])
     return np.maximum.accumulate(quantiles, axis=1)
+
+
+def _student_t(level: float, freedom: int) -> float:
+    """Give a quantile of Student's t (Abramowitz and Stegun, 26.7.5), closely from 4 degrees on."""
+    z = NormalDist().inv_cdf(level)
+    return (
+        z
+        + (z**3 + z) / (4 * freedom)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    )

@@ -15,7 +15,7 @@ HOURS = st.floats(0, 100).map(lambda hours: hours * 3600)
 
 
 def test_a_sure_wait_only_shifts_the_runtime() -> None:
-    runtime = 100.0 * np.arange(20)[np.newaxis]
+    runtime = 100 * np.arange(20, dtype=np.float64)[np.newaxis]
     found = ends(np.full((1, len(LEVELS)), 600.0), runtime)
     assert found[0, MEDIAN] == pytest.approx(600 + 950)
     assert found[0, LEVELS.index(0.95)] == pytest.approx(600 + 1800, abs=6)

@@ -36,6 +36,7 @@ class ScheduledPlan:
     def __init__(self, scheduled_time: Callable[[JobRequest], int]) -> None:
         self._scheduled_time = scheduled_time
         self.hurried = False
+        self.between: Callable[[], None] = lambda: None
 
     def basis(self, jobs: int) -> Basis:
         """Say in words what the forecasts stand on."""
