@@ -83,10 +83,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_wait_advises_what_qsub_takes(site: Site) -> None:
-    advised = site.ask("/v1/advice", ntasks="16", time="10")
+    advised = site.ask("/v1/advice", ntasks="16", time="10", scales="1")
     cheapest = advised["alternatives"][advised["cheapest"]]
     assert cheapest["command"] == "qsub -l select=8:ncpus=1 -l walltime=00:20:00"
-    for said in (site.run("wait", "-n", "16", "-t", "10"), site.run("wait", site.wide)):
+    for said in (site.run("wait", "-n", "16", "-t", "10", "--scales"), site.run("wait", site.wide, "--scales")):
         assert f"\n         {cheapest['command']}\n" in said
         assert "on 8 processors instead of 16" in said
         assert not OF_SLURM.search(said), said
@@ -121,7 +121,7 @@ def test_wait_advises_what_qsub_takes(site: Site) -> None:
     ],
 )
 def test_sizes_are_chunks(asked: dict[str, object], commands: list[str]) -> None:
-    question = question_of(JobParameters.model_validate(asked), "ann", NOW)
+    question = question_of(JobParameters.model_validate(asked | {"scales": True}), "ann", NOW)
     found = shapes(
         question, [], elsewhere=["night"], machine_processors=96, longest_s=None, soft_limit=True,
         takes_time_min=False, words=submit_words("pbs"),
@@ -132,7 +132,7 @@ def test_sizes_are_chunks(asked: dict[str, object], commands: list[str]) -> None
 
 
 def asked_chunks(**parameters: object) -> JobQuestion:
-    return question_of(JobParameters.model_validate({"time": "60", **parameters}), "ann", NOW)
+    return question_of(JobParameters.model_validate({"time": "60", "scales": True, **parameters}), "ann", NOW)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_the_page_speaks_of_queues(site: Site) -> None:
     app.dependency_overrides[caller_of] = lambda: ROOT
     try:
         client = TestClient(app, base_url="http://localhost")
-        asked = "ntasks=16&time=10"
+        asked = "ntasks=16&time=10&scales=1"
         page = client.get(f"/?{asked}").text
     finally:
         app.dependency_overrides.clear()

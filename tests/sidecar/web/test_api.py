@@ -240,27 +240,33 @@ def test_a_job_in_the_queue_is_told_its_forecast_and_how_old_it_is(world: World)
     assert brief[1]["wait_s"] == answer["wait_s"]
 
 
-def test_advice_names_the_cheapest_shape_that_starts_sooner(
+def test_advice_names_the_cheapest_shape_that_is_done_sooner(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Half the machine is free; the rest runs for 900 s.
     world.slurm.submit(Submission("u1", "wide", None, 32, 3600, 900))
     world.look(NOW + 60)
-    advice = world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)
+    question = "/v1/advice?ntasks=64&time=5&scales=1"
+    advice = world.ask(question, NOBODY)
     asked, found = advice["asked"], advice["alternatives"]
     assert asked["likely_wait_s"] == 840
     half = found[0]
-    assert half["change"] == {"ntasks": 32, "time": "02:00:00"}
+    assert half["change"] == {"ntasks": 32, "time": "00:10:00"}
     assert half["forecast"]["likely_wait_s"] == 0
     assert (half["sooner_s"], half["cost"]) == (840, "same")
     assert advice["cheapest"] == 0
     assert [each["change"]["ntasks"] for each in found] == [32, 16]
-    # Nor is what is likely sooner advised where nobody is as sure of it.
+    assert half["done_sooner_s"] == asked["end_s"]["0.5"] - half["forecast"]["end_s"]["0.5"] > 300
+    # Nor is what is likely done sooner advised where nobody is as sure of it.
     with monkeypatch.context() as unsure:
-        unsure.setattr(BriefForecast, "is_surely_no_later", lambda *_: False)
-        assert world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)["cheapest"] is None
-    # What can start at once needs no advice.
-    assert world.ask("/v1/advice?ntasks=2&time=1:00:00", NOBODY)["cheapest"] is None
+        unsure.setattr(BriefForecast, "is_surely_done_no_later", lambda *_: False)
+        assert world.ask(question, NOBODY)["cheapest"] is None
+    # What takes twice as long on half starts sooner and is done later; it may not scale at all.
+    long = world.ask("/v1/advice?ntasks=64&time=1:00:00&scales=1", NOBODY)
+    assert long["alternatives"][0]["sooner_s"] == 840
+    assert long["alternatives"][0]["done_sooner_s"] < 0
+    assert long["cheapest"] is None
+    assert world.ask("/v1/advice?ntasks=64&time=1:00:00", NOBODY)["alternatives"] == []
 
 
 def test_advice_of_a_shorter_limit_is_from_ones_own_jobs_alone(world: World) -> None:

@@ -113,7 +113,7 @@ def test_others_see_their_own_jobs_and_how_many_more_wait(get: Get) -> None:
     reply = get(caller=NOBODY)
     assert "My waiting jobs" in reply.text
     assert reply.text.count('role="rowheader"') == 1
-    assert "29 more jobs wait that are not yours to see." in reply.text
+    assert "29 jobs of other people wait, too." in reply.text
     assert "bob" not in reply.text
     assert "alert" not in reply.text
 
@@ -124,7 +124,7 @@ def test_who_is_not_known_sees_no_job(get: Get) -> None:
     assert "Who you are is not known here" in reply.text
     assert "Expected wait now" in reply.text
     assert "bob" not in reply.text
-    assert "30 more jobs wait" in reply.text
+    assert "30 jobs of other people wait, too." in reply.text
 
 
 def test_names_that_are_markup_are_shown_as_text(get: Get) -> None:
@@ -142,11 +142,11 @@ def test_names_that_are_markup_are_shown_as_text(get: Get) -> None:
 
 
 def test_the_page_answers_for_my_job_with_other_shapes_of_it(get: Get) -> None:
-    reply = get("/?ntasks=8&time=4:00:00")
+    reply = get("/?ntasks=8&time=4:00:00&scales=1")
     assert reply.status_code == 200
     text = words(reply)
     assert re.search(r"Likely .*, 95% sure within .* \(by .*\)\.", text)
-    assert "The same work otherwise" in text
+    assert "Other ways to run it" in text
     assert "--ntasks=4 --time=08:00:00" in text
     assert "What was assumed" in text
     assert 'value="4:00:00"' in reply.text

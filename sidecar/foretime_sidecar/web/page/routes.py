@@ -42,11 +42,11 @@ from foretime_sidecar.wording.waits import OLD_S, bounds, headline, spoken_clock
 
 HERE = Path(__file__).parent
 _FIELDS = (
-    *("ntasks", "cpus_per_task", "time", "partition"),
+    *("ntasks", "cpus_per_task", "time", "partition", "scales"),
     *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
-    *("begin", "dependency", "exclusive", "scales", "select", "place"),
+    *("begin", "dependency", "exclusive", "select", "place"),
 )
-_FIRST_FIELDS = 4  # which are seen without opening more
+_FIRST_FIELDS = 5  # which are seen without opening more
 _JOBS_A_PAGE = 25
 _LONGEST = 255
 
