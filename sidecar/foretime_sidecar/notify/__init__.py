@@ -2,5 +2,5 @@
 
 Nothing here changes a job or a forecast. What can't be sent is counted, and dropped.
 
-Public names: `next_news`, `News`, `mail_of`.
+Public names: `next_news`, `Notifier`, `Outbox`, `way_of`.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 from foretime_estimators.jobs.errors import InputError
+from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.cli.site_commands.wait import wait
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
@@ -141,3 +143,82 @@ def test_wrong_questions_are_refused(arguments: list[str], what: str) -> None:
     result = CliRunner().invoke(app, arguments)
     assert isinstance(result.exception, InputError)
     assert what in str(result.exception)
+
+
+@pytest.fixture
+def mailing(tmp_path: Path) -> Iterator[tuple[MockSite, FakeSendmail]]:
+    """A site whose daemon mails, and a job that waits of who runs this."""
+    me = pwd.getpwuid(os.getuid()).pw_name
+    fake = FakeSendmail(tmp_path / "sendmail")
+    fake.write()
+    slurm = MockSlurm(SlurmSetup(2), Policy(), None, NOW)
+    slurm.submit(Submission("ann", "p", None, 2, LONG_S, LONG_S))
+    waiting = slurm.submit(Submission(me, "p", None, 2, 600, 600))
+    slurm.advance(NOW + 60)
+    notify = {"way": "sendmail", "mail_domain": "hpc.example", "sendmail": str(fake.path)}
+    with MockSite(tmp_path, slurm, notify=notify) as site:
+        site.waiting = str(waiting)
+        yield site, fake
+
+
+def test_the_daemon_mails_its_news_when_it_was_asked_to(
+    mailing: tuple[MockSite, FakeSendmail], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, fake = mailing
+    me = pwd.getpwuid(os.getuid()).pw_name
+    result = notify(site, monkeypatch, "daemon")
+    assert result.output == (
+        f"The daemon sends news of job {site.waiting} to {me}@hpc.example, until it no longer "
+        f"waits.\nTo stop: foretime wait {site.waiting} --notify off\n"
+    )
+    assert not fake.mails()
+    site.advance(LONG_S)
+    until = time.monotonic() + 30
+    while not fake.mails() or not site.daemon.sidecar.notifier.outbox.sent:  # type: ignore[union-attr]
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    (mail,) = fake.mails()
+    assert (mail["To"], mail["From"]) == (f"{me}@hpc.example", "foretime@hpc.example")
+    assert mail["Subject"].startswith(f"Job {site.waiting} has started at ")
+
+
+def test_the_daemon_stops_when_it_is_told_to(
+    mailing: tuple[MockSite, FakeSendmail], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, _ = mailing
+    asked = notify(site, monkeypatch, "daemon", json=True)
+    assert [job["job_id"] for job in json.loads(asked.output)["jobs"]] == [site.waiting]
+    stopped = notify(site, monkeypatch, "off")
+    assert stopped.output == f"The daemon sends no more news of job {site.waiting}.\n"
+    again = notify(site, monkeypatch, "off", json=True)
+    assert again.exit_code == 2
+    assert json.loads(again.output)["error"]["what"] == f"you get no news of job {site.waiting}"
+
+
+def test_a_site_whose_daemon_sends_none_says_what_to_do(
+    site: MockSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = notify(site, monkeypatch, "daemon")
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception) == (
+        "the daemon of this site sends no notifications; watch the job yourself: foretime wait "
+        "JOB --notify bell"
+    )
+
+
+@pytest.mark.parametrize("before", ["exit 1", "exec sleep 60", None])
+def test_a_sendmail_that_fails_changes_nothing_else(
+    mailing: tuple[MockSite, FakeSendmail], monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    site, fake = mailing
+    notify(site, monkeypatch, "daemon")
+    if before is None:
+        fake.path.unlink()
+    else:
+        fake.write(before)
+    began = time.monotonic()
+    site.advance(LONG_S)
+    forecast = ask(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
+    assert forecast["state"] == "running"
+    assert ask(site.listen, "/healthz", {})["status"] == "ok"
+    assert time.monotonic() - began < 8, "it must not wait for sendmail, which has 10 s"
