@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import signal
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from email.message import EmailMessage
 from email.utils import format_datetime, localtime, make_msgid
 
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.clients.child_process import spawn
 from foretime_sidecar.notify.start_news import News
 
 # No name that a shell, a mail program or a header could take for something else.
 _PART = r"[A-Za-z0-9_+-]{1,63}"
 _NAME = re.compile(rf"(?!-){_PART}(\.{_PART})*", re.ASCII)
 _TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+_MOST_SAID = 200
 
 
 class NotSentError(Exception):
@@ -82,15 +87,40 @@ def send_by_sendmail(program: str, mail: EmailMessage, timeout_s: int) -> None:
     if mail["From"]:
         command += ["-f", str(mail["From"])]
     try:
-        done = spawn([*command, "--", str(mail["To"])], timeout_s, stdin=mail.as_string())
+        code, said = _run([*command, "--", str(mail["To"])], mail.as_bytes(), timeout_s)
     except subprocess.TimeoutExpired as error:
         raise NotSentError(f"{program} took more than {timeout_s} s", passing=True) from error
     except OSError as error:
         why = f"{program} can't be run: {error.strerror}"
         raise NotSentError(why, passing=False) from error
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[:200]
+    if code:
         raise NotSentError(
-            f"{program} ended with code {done.returncode}: {said or 'it said nothing'}",
-            passing=done.returncode == _TRY_AGAIN,
+            f"{program} ended with code {code}: {said or 'it said nothing'}",
+            passing=code == _TRY_AGAIN,
         )
+
+
+def _run(command: Sequence[str], stdin: bytes, timeout_s: int) -> tuple[int, str]:
+    """Run a command to its own end, whatever it leaves running; give its code, what it said.
+
+    One that is too slow is killed with all that it has begun: where Postfix's postdrop may not
+    write, it tries for ever.
+    """
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(  # noqa: S603 - no shell is in between, and both addresses are checked
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        ) as child,
+    ):
+        try:
+            child.communicate(stdin, timeout_s)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.killpg(child.pid, signal.SIGKILL)
+            raise
+        said.seek(0)
+        return child.returncode, " ".join(said.read(_MOST_SAID).decode(errors="replace").split())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.notify.mail import NotSentError, address_of, mail_of, send_by_sendmail
@@ -76,6 +78,33 @@ def test_a_mail_that_is_not_taken_is_an_error(
     with pytest.raises(NotSentError, match=why) as caught:
         send_by_sendmail(str(sendmail.path), mail_of(NEWS, "ann", "", ""), 1)
     assert caught.value.passing is passing
+
+
+def test_a_sendmail_that_hangs_leaves_nothing_behind(sendmail: FakeSendmail) -> None:
+    # As Postfix's does under NoNewPrivileges: its own child, postdrop, tries for ever.
+    child = sendmail.folder / "child"
+    sendmail.write(f"sleep 600 & echo $! > {child}; wait")
+    with pytest.raises(NotSentError, match="took more than 1 s"):
+        send_by_sendmail(str(sendmail.path), mail_of(NEWS, "ann", "", ""), 1)
+    until = time.monotonic() + 10
+    while is_alive(int(child.read_text())):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_sendmail_that_delivers_in_the_background_is_not_waited_for(
+    sendmail: FakeSendmail,
+) -> None:
+    sendmail.write("sleep 5 &")
+    send_by_sendmail(str(sendmail.path), mail_of(NEWS, "ann", "", ""), 2)
+    assert len(sendmail.mails()) == 1
 
 
 def test_no_sendmail_is_an_error() -> None:
