@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,7 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.forecast_board import Waits
 from foretime_sidecar.notify.notifier import Notifier
 from foretime_sidecar.notify.start_news import News
+from foretime_sidecar.notify.ways import way_of
 from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
@@ -265,6 +268,26 @@ def test_a_site_that_sends_none_any_more_forgets_who_wanted_some(site: Site) -> 
     assert error["what"] == "the daemon of this site sends no notifications"
 
 
+def test_who_stops_it_while_news_are_found_gets_none(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.notify()
+    found = site.notifier.jobs_of("bob")
+    site.notifier.stop("bob", site.job)
+    monkeypatch.setattr(WatchedJobs, "all", lambda _: found)
+    site.look(60, 500, 900)
+    site.look(LONG_S)
+    assert site.sent.news == []
+
+
+def test_nothing_of_a_forgotten_user_is_kept_in_memory(site: Site) -> None:
+    site.notify()
+    site.look(60, 500, 900)
+    assert list(site.notifier._given) == ["bob"]
+    site.sidecar.forget("bob", site.slurm.now)
+    assert not site.notifier._given
+
+
 def test_what_is_forgotten_of_a_user_is_sent_no_more(site: Site) -> None:
     site.notify()
     assert site.sidecar.forget("bob", site.slurm.now)["watched_jobs"] == 1
@@ -299,3 +322,35 @@ def test_metrics_count_what_became_of_them(site: Site) -> None:
     assert 'foretime_notifications_total{outcome="dropped"} 1.0' in text
     assert 'foretime_notifications_total{outcome="limited"} 7.0' in text
     assert "foretime_notify_failures_total 0.0" in text
+
+
+@pytest.mark.parametrize("way", ["smtp down", "smtp slow", "webhook down", "webhook slow"])
+def test_a_server_that_is_down_or_slow_changes_nothing_else(tmp_path: Path, way: str) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if way.endswith("slow"):
+            server.listen()  # and says nothing
+        port = server.getsockname()[1]
+        (tmp_path / "url").write_text(f"http://127.0.0.1:{port}/")
+        notify = {
+            "way": way.split()[0],
+            "smtp_host": "127.0.0.1",
+            "smtp_port": port,
+            "webhook_url_file": str(tmp_path / "url"),
+            "timeout_s": 2,
+            "attempts": 1,
+        }
+        site = Site(tmp_path, **notify)
+        real = way_of(site.settings.notify)
+        assert real is not None
+        site.notifier.way = real
+        site.notify()
+        began = time.monotonic()
+        site.look(LONG_S)
+        assert site.ask("GET", f"/v1/jobs/{site.job}/forecast")["state"] == "running"
+        assert time.monotonic() - began < 1.5, "it must not wait for the server"
+        until = time.monotonic() + 30
+        while not site.notifier.outbox.failed:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert site.notifier.outbox.sent == 0

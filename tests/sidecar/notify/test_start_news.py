@@ -85,6 +85,14 @@ def test_a_soon_start_is_told_once_and_again_only_after_it_has_moved_away() -> N
     assert again.event == "soon"
 
 
+def test_a_soon_start_that_comes_sooner_still_is_no_more_news() -> None:
+    rule = NewsRule(soon_s=2 * HOUR)
+    news, told = next_news("17", KNOWN, outlook(1.9, 1.95), NOW, rule)
+    assert news is not None
+    assert news.event == "soon"
+    assert next_news("17", told, outlook(0.5, 0.6), NOW + 60, rule)[0] is None
+
+
 def test_a_start_that_is_soon_at_the_first_forecast_is_told_at_once() -> None:
     far, told = next_news("17", Told(), outlook(5, 8), NOW, RULE)
     assert far is None
