@@ -118,6 +118,7 @@ class SelfMetrics(Collector):
         yield from self._of_estimators(now)
         yield from self._of_the_order()
         yield from self._of_beside(now)
+        yield from self._of_notifications()
         yield from self._of_the_process()
 
     def _of_forecasts(self, now: float) -> Iterator[Metric]:
@@ -324,6 +325,25 @@ class SelfMetrics(Collector):
             in_use.add_metric([order], float(present is not None and present.order == order))
             switches.add_metric([order], counts.get(order, 0))
         yield from (in_use, switches)
+
+    def _of_notifications(self) -> Iterator[Metric]:
+        notifier = self._sidecar.notifier
+        if notifier is None:
+            return
+        told = CounterMetricFamily(
+            "foretime_notifications", "Notifications, by what became of them.", labels=["outcome"]
+        )
+        outbox = notifier.outbox
+        told.add_metric(["sent"], outbox.sent)
+        told.add_metric(["failed"], outbox.failed)
+        told.add_metric(["dropped"], outbox.dropped)
+        told.add_metric(["limited"], notifier.limited)
+        yield told
+        yield CounterMetricFamily(
+            "foretime_notify_failures",
+            "Times that it could not be found what to notify users of.",
+            value=notifier.failures,
+        )
 
     def _of_the_process(self) -> Iterator[Metric]:
         with self._process.oneshot():

@@ -36,6 +36,7 @@ from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting, forecas
 from foretime_sidecar.learning.estimator_scheme import learned_scheme_of
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.learning.learner import Learner, effective_mode
+from foretime_sidecar.notify.notifier import Notifier, notifier_of
 from foretime_sidecar.ordering.switched_order import SwitchedOrder
 from foretime_sidecar.plain_beside.beside import PlainBeside
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
@@ -117,6 +118,9 @@ class Sidecar:
     beside
         Whether the plain scheduler is run beside; whoever drives it then calls
         ``beside.refresh``, too.
+    notifies
+        Whether users are sent news as the settings say; whoever drives it then calls
+        ``notifier.refresh``, too.
     only_late
         Whether it says nothing but who is late, and not what Foretime brings.
 
@@ -152,6 +156,8 @@ class Sidecar:
         As given.
     beside
         What runs the plain scheduler beside; ``None`` if nobody wants it.
+    notifier
+        What sends users news of their jobs; ``None`` if nothing does.
 
     Examples
     --------
@@ -183,6 +189,7 @@ class Sidecar:
         site: KeptSite | None = None,
         beside: bool = False,
         only_late: bool = False,
+        notifies: bool = False,
     ) -> None:
         self.settings = settings
         self.site = site
@@ -219,6 +226,15 @@ class Sidecar:
                 lambda: self.works_now,
                 unhurried=unhurried,
                 only_late=only_late,
+            )
+        self.notifier: Notifier | None = None
+        if notifies:
+            self.notifier = notifier_of(
+                settings.notify,
+                store,
+                self.lock,
+                lambda: None if self.forecasting is None else self.forecasting.board,
+                lambda: "jobs" in self.private_data,
             )
         self._estimating_s = estimating_s
         self._reading_s = math.inf if unhurried else settings.scheduler.poll_interval_s
@@ -300,6 +316,8 @@ class Sidecar:
             self._table.must_write = True
         if self.forecasting is not None:
             self.forecasting.forget(user)
+        if self.notifier is not None:
+            self.notifier.forget(user)
         return erased
 
     def poll(self, now: int, *, reads: bool = True) -> PollResult:

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import psutil
@@ -54,11 +55,20 @@ class BackgroundThread:
         What it does.
     cpu_percent
         How much of a processor it may use.
+    then
+        Called whenever it has worked; takes no time.
     """
 
-    def __init__(self, name: str, work: BackgroundWork, cpu_percent: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: BackgroundWork,
+        cpu_percent: float,
+        then: Callable[[], None] | None = None,
+    ) -> None:
         self._name = name
         self._work = work
+        self._then = then
         self._share = cpu_percent / 100
         self._looked = threading.Event()
         self._ending = threading.Event()
@@ -109,6 +119,8 @@ class BackgroundThread:
                 self._work.last_failure = f"{type(error).__name__}: {error}"
                 logger.exception("%s were not refreshed; tried again at the next look", self._name)
                 return False
+        if self._then is not None:
+            self._then()
         return more
 
 

@@ -19,6 +19,7 @@ from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.estimator_settings import EstimatorsSettings
 from foretime_sidecar.settings.learned_settings import LearnedSettings
+from foretime_sidecar.settings.notify_settings import NotifySettings
 from foretime_sidecar.settings.queue_order_settings import AUTO, QueueOrderSettings
 from foretime_sidecar.settings.settings_section import FilePath, Names, Section, refused_as_value
 from foretime_sidecar.table.name_kinds import ENFORCE_KINDS, KINDS, Scheduler
@@ -584,6 +585,7 @@ class Settings(Section):
     estimators: EstimatorsSettings = EstimatorsSettings()
     beside: BesideSettings = BesideSettings()
     api: ApiSettings = ApiSettings()
+    notify: NotifySettings = NotifySettings()
 
     @property
     def starts_now(self) -> bool:

@@ -109,6 +109,7 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             'scheduler.client = "commands"; on PBS there is "start-now" alone'
         )
     _check_hook(settings, text, where)
+    _check_notify(settings, text, where)
     lapses = 2 * (table.publish_interval_s + scheduler.longest_poll_interval_s)
     if table.valid_for_s < lapses:
         line = _line_of(text, ("table", "valid_for_s"))
@@ -192,6 +193,15 @@ def _check_hook(settings: Settings, text: str, where: str) -> None:
             f"{where}:{line}: hook.{foreign}: with scheduler.kind = "
             f'"{settings.scheduler.kind}" no job would ever be changed; set hook.{right}'
         )
+
+
+def _check_notify(settings: Settings, text: str, where: str) -> None:
+    """Refuse a way of notifying that lacks where to."""
+    notify = settings.notify
+    needed = "mail_domain" if notify.by_mail else "webhook_url_file"
+    if notify.way != "off" and not getattr(notify, needed):
+        line = _line_of(text, ("notify", "way"))
+        raise InputError(f'{where}:{line}: notify.way = "{notify.way}": set notify.{needed}, too')
 
 
 def _explain(problem: pydantic_core.ErrorDetails, text: str, where: str) -> str:

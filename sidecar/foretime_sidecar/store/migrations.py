@@ -337,3 +337,22 @@ def plain_starts(database: Database) -> None:
     )
     database.execute("CREATE INDEX plain_starts_by_time ON plain_starts (could_start)")
     database.execute("CREATE INDEX plain_starts_by_user ON plain_starts (user)")
+
+
+@migrations(name="0018-watched-jobs")
+def watched_jobs(database: Database) -> None:
+    """Keep which jobs users want news of, and what they were told last."""
+    database.execute(
+        """
+        CREATE TABLE watched_jobs (
+            user TEXT NOT NULL,
+            job_id TEXT NOT NULL,
+            asked_at INTEGER NOT NULL,
+            likely_start INTEGER,
+            sure_by INTEGER,
+            soon INTEGER NOT NULL DEFAULT 0,
+            moved_at INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (user, job_id)
+        ) WITHOUT ROWID
+        """
+    )

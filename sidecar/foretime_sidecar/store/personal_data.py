@@ -30,6 +30,9 @@ COLUMNS = {
         *("end_time", "runtime_s", "plain_start", "start_with_us", "with_us", "record"),
     ),
     "told_users": ("user", "told_at"),
+    "watched_jobs": (
+        *("user", "job_id", "asked_at", "likely_start", "sure_by", "soon", "moved_at"),
+    ),
 }
 """Columns of the tables that name users."""
 _BY_JOB = ("decisions", "head_jobs")

@@ -263,6 +263,7 @@ class Store:
             execute("DELETE FROM head_jobs WHERE seen_at < ?", (end_time,))
             execute("DELETE FROM told_users WHERE told_at < ?", (end_time,))
             execute("DELETE FROM plain_starts WHERE seen_at < ?", (end_time,))
+            execute("DELETE FROM watched_jobs WHERE asked_at < ?", (end_time,))
             execute(
                 "DELETE FROM order_switches WHERE happened_at < ? "
                 "AND seq < (SELECT max(seq) FROM order_switches)",

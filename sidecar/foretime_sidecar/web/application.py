@@ -23,6 +23,7 @@ from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.web.api.notifications import add_notifications
 from foretime_sidecar.web.api.personal import add_personal
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.web.api.queue_order import add_queue_order
@@ -75,6 +76,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     add_estimators(app, sidecar)
     add_brought(app, sidecar, clock)
     add_personal(app, sidecar, clock)
+    add_notifications(app, desk)
     add_change_token(app, tokens)
     add_page(app, desk, health, limits, turns, clock)
 

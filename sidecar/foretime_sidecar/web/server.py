@@ -39,6 +39,7 @@ logger = logging.getLogger("foretime")
 _GIVE_BACK_S = 20  # for taking site factors away from the jobs that wait
 # Connections that are accepted at a time, before any has a place, and those that the kernel keeps.
 _ACCEPTED_AT_ONCE, _WAITING = 16, 2048
+_NEWS_PERCENT = 10  # of a processor, for finding what is to be sent to users
 _GRACE_S = 5  # for requests and a poll under way when the daemon is told to end
 
 
@@ -104,12 +105,21 @@ class Daemon:
                 shadow=settings.estimators.shadow,
                 site=kept_site_of(settings, asks=client is None),
                 beside=settings.beside.enabled,
+                notifies=True,
             )
             undo.pop_all()
+        self._background: list[BackgroundThread] = []
+        news: BackgroundThread | None = None
+        if self.sidecar.notifier is not None:
+            news = BackgroundThread("news of starts", self.sidecar.notifier, _NEWS_PERCENT)
+            self._background.append(news)
         self.forecasts = BackgroundThread(
-            "forecasts of waits", self.sidecar.waits, settings.forecast.cpu_percent
+            "forecasts of waits",
+            self.sidecar.waits,
+            settings.forecast.cpu_percent,
+            None if news is None else news.wake,
         )
-        self._background = [self.forecasts]
+        self._background.append(self.forecasts)
         if self.sidecar.site is not None:
             site = BackgroundThread("the site", self.sidecar.site, settings.forecast.cpu_percent)
             self._background.insert(0, site)  # so that it is asked before forecasts take their time

@@ -92,6 +92,10 @@ def also_known(store: Store) -> None:
             "INSERT INTO plain_starts VALUES (?, 999530, ?, 4, 5, 5, 6, 7, 1, 6, NULL, 1, '')",
             [(job_id, user)],
         )
+    watched = [(NAME, "19", 5), ("bob", "18", 5)]
+    store.write(
+        "test", "INSERT INTO watched_jobs (user, job_id, asked_at) VALUES (?, ?, ?)", watched
+    )
     store.write("test", "INSERT INTO told_users VALUES (?, 5)", [(NAME,), ("bob",)])
 
 
@@ -150,7 +154,8 @@ def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
     path = site.settings.store.path
     before = cells(path)
     assert (
-        sum(NAME in str(row) for rows in before.values() for row in rows) == 10 + 2 + 2 + 2 + 2 + 1
+        sum(NAME in str(row) for rows in before.values() for row in rows)
+        == 10 + 2 + 2 + 2 + 2 + 1 + 1
     )
     erased = site.forget(NAME, START + 301)
     assert erased == {
@@ -162,6 +167,7 @@ def test_nothing_of_a_user_is_left_in_the_store(site: Sidecar) -> None:
         "start_bounds": 2,
         "plain_starts": 2,
         "told_users": 1,
+        "watched_jobs": 1,
     }
     after = cells(path)
     assert not [row for rows in after.values() for row in rows if NAME in str(row)]
@@ -410,6 +416,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
         "start_bounds": 2,
         "plain_starts": 2,
         "told_users": 1,
+        "watched_jobs": 1,
         "decisions": 10,
         "learned": 1,
     }
@@ -419,7 +426,7 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
     assert (answer["user"], answer["erased"]["jobs"]) == (NAME, 10)
     after = asked.by(NAME).get("/v1/me").json()
     assert after["forgotten_at"] == START + 301
-    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 8
+    assert [after[name] for name in (*COLUMNS, "decisions", "learned")] == [[]] * 9
     assert asked.by("olga", operator=True).post("/v1/me/forget?user=bob").status_code == 200
 
 

@@ -21,6 +21,7 @@ _WORDS = {
     "start_bounds": "bounds of starts",
     "plain_starts": "jobs of the plain scheduler beside",
     "told_users": "when they were told what their jobs use",
+    "watched_jobs": "jobs that news are sent of",
     "head_jobs": "jobs seen at the queue's head",
 }
 

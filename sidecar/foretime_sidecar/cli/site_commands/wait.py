@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
@@ -61,6 +61,14 @@ def wait(
     watch: Annotated[
         bool, typer.Option("--watch", help="Ask again and again, until the job has started.")
     ] = False,
+    notify: Annotated[
+        Literal["bell", "mail", "daemon", "off"] | None,
+        typer.Option(
+            help="Tell news of a job in the queue: bell: here, with a bell; mail: to you by this "
+            "machine's sendmail, as long as the command runs; daemon: by the site's daemon, the "
+            "command ends at once; off: no longer by the daemon."
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the daemon's own answer, or why there is none.")
     ] = False,
@@ -70,15 +78,22 @@ def wait(
     """Say when a job will start: one in the queue, or one to be submitted.
 
     The flags are sbatch's. They go over its SBATCH_ variables, and these over a batch script.
+    News are: it starts in about 10 min, its start has moved, it has started, it no longer waits.
 
     Exit codes: 0, 2 for a wrong question, 3 if the daemon does not answer, 130 if interrupted.
 
     Example: [bold]foretime wait -n 64 -t 2:00:00 -A physics[/bold]
+
+    Example: [bold]foretime wait 4711 --notify bell[/bold]
     """
     try:
         question = _question(job, flags.given, where(settings, socket_path))
         question = replace(question, scales=scales)
-        if watch:
+        if notify is not None:
+            if watch:
+                raise InputError("--notify watches the job, too: leave --watch out")
+            _notify(question, job, notify, as_json=as_json)
+        elif watch:
             _watch(question, as_json=as_json)
         elif as_json:
             typer.echo(json.dumps(_plain(question.forecast()), indent=2))
@@ -208,6 +223,30 @@ def _watch(question: _Question, *, as_json: bool) -> None:
             _show_on_screen(question, found)
         else:
             _show_changes(found)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _notify(
+    question: _Question,
+    job: str | None,
+    way: Literal["bell", "mail", "daemon", "off"],
+    *,
+    as_json: bool,
+) -> None:
+    """Tell news of a job in the queue, or have them told."""
+    from foretime_sidecar.cli.reports.job_news import notify_by_daemon, notify_here
+
+    if question.parameters or job is None:
+        raise InputError(
+            "--notify is for a job in the queue: give its id, as in foretime wait 4711 --notify "
+            f"{way}"
+        )
+    if way in ("daemon", "off"):
+        notify_by_daemon(question.listen, job, stop=way == "off", as_json=as_json)
+        return
+    try:
+        notify_here(updates(question.forecast, pause), job, mail=way == "mail", as_json=as_json)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
