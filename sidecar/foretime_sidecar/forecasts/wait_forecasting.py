@@ -190,6 +190,8 @@ class WaitForecasting:
     reliability, kept_bounds
         How forecasts have done in the last 30 days, and how many bounds have been kept, as of a few
         minutes ago; ``None`` before.
+    at_work_on
+        Jobs of the look that is being forecast; ``None``: none is.
     failures, last_failure
         How often a refresh has failed, and why the last did; "" if it went through.
     """
@@ -207,6 +209,7 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
+        self.at_work_on: int | None = None
         self._maps: dict[str | None, WaitMap] = {}
         self._drawing: MapDrawing | None = None
         self._scored_at: int | None = None
@@ -276,8 +279,12 @@ class WaitForecasting:
         self._keep_asked()
         self._relearn()
         self._forecaster.hurried = hurried
-        self._learn(look)
-        self.board = self._forecast(look)
+        self.at_work_on = len(look.queue.jobs)
+        try:
+            self._learn(look)
+            self.board = self._forecast(look)
+        finally:
+            self.at_work_on = None
         # At once: whoever waits for it must not wait for what is noted of it, too.
         self._has_board.set()
         self._note_bounds(self.board.moment)

@@ -433,6 +433,14 @@ def test_before_the_first_look_a_forecast_is_refused_with_why(tmp_path: Path) ->
     world = World(tmp_path)
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)
     assert error["what"] == "the queue has not been read yet"
+    assert world.sidecar.forecasting is not None
+    world.sidecar.forecasting.at_work_on = 10_000
+    reply = world.client.get("/v1/forecast?processors=1&time=60")
+    assert (reply.status_code, reply.headers["Retry-After"]) == (503, "30")
+    assert reply.json()["error"]["what"] == (
+        "the first forecasts are being made, of a queue of 10,000 jobs"
+    )
+    world.sidecar.forecasting.at_work_on = None
     assert world.ask("/healthz")["status"] == "starting"
     world.health.last_error = "squeue: Unable to contact slurm controller; start slurmctld"
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)

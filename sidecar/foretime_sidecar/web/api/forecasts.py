@@ -38,6 +38,7 @@ from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.wording.submit_words import submit_words
 
 _PATIENCE_S = 10  # for the first forecasts after a start
+_FIRST_S = 30  # that these may take yet
 _OWN_JOBS = 2_000  # that advice looks through
 _MOST_ELSEWHERE = 3
 _WORTH_S = 60  # done sooner by less than that, or than a twentieth of the time, is no advice
@@ -157,6 +158,14 @@ class ForecastDesk:
         """Give what keeps the forecasts, and the latest."""
         forecasting = self._sidecar.forecasting
         board = None if forecasting is None else forecasting.latest_board(_PATIENCE_S)
+        if forecasting is not None and board is None and forecasting.at_work_on is not None:
+            raise ApiError(
+                503,
+                f"the first forecasts are being made, of a queue of {forecasting.at_work_on:,} jobs",
+                "scheduler",
+                "ask again in half a minute",
+                {"Retry-After": str(_FIRST_S)},
+            )
         if forecasting is None or board is None:
             why, _, remedy = self._health.last_error.partition("; ")
             raise ApiError(
