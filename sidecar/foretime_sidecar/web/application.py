@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.daemon.watch_limits import poll_late_s
 from foretime_sidecar.web.api.administration import add_administration
 from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
@@ -56,7 +57,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         redoc_url=None,
         dependencies=[Depends(limits.check), Depends(refuse_without_token(tokens))],
     )
-    app.add_middleware(RequestGuard, hosts=sidecar.settings.api.hosts)
+    app.add_middleware(RequestGuard, hosts=sidecar.settings.api.hosts, answered=health.note_answer)
     app.state.callers = Callers(sidecar.settings.api, clock)
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
@@ -194,11 +195,10 @@ def _class(history: ClassHistory) -> dict[str, Any]:
 
 
 def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
-    progress, scheduler = sidecar.progress, sidecar.settings.scheduler
+    progress = sidecar.progress
     seen_at = health.started_at if progress.polled_at is None else progress.polled_at
-    bound = 3 * sidecar.pause.seconds + scheduler.attempts * scheduler.command_timeout_s
     age = max(int(now) - seen_at, 0)
-    if age > bound or (progress.polled_at is None and health.last_error):
+    if age > poll_late_s(sidecar) or (progress.polled_at is None and health.last_error):
         raise ApiError(
             503,
             health.last_error or f"no poll has gone through for {age} s",
