@@ -24,6 +24,7 @@ from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
+from foretime_sidecar.web.api.operators import OperatorsDesk, add_operators
 from foretime_sidecar.web.api.personal import add_personal
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.web.api.queue_order import add_queue_order
@@ -32,6 +33,7 @@ from foretime_sidecar.web.auth.change_tokens import ChangeTokens
 from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS, RequestGuard
+from foretime_sidecar.web.page.operators_page import add_operators_page
 from foretime_sidecar.web.page.routes import add_page
 
 Name = Annotated[str | None, Query(min_length=1, max_length=255)]
@@ -77,7 +79,10 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     add_brought(app, sidecar, clock)
     add_personal(app, sidecar, clock)
     add_change_token(app, tokens)
+    operators = OperatorsDesk(sidecar, health, clock)
+    add_operators(app, operators)
     add_page(app, desk, health, limits, turns, clock)
+    add_operators_page(app, operators)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
