@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
+from foretime_estimators.time_units import HOUR_S
 from foretime_sim.waits.forecaster import BOUNDS
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -278,16 +279,16 @@ class SelfMetrics(Collector):
         ):
             if row.jobs:
                 yield GaugeMetricFamily(
-                    f"foretime_{name}_hours",
-                    f"Hours of waiting that {what} in the last four weeks.",
-                    value=row.saved_hours,
+                    f"foretime_{name}_seconds",
+                    f"Seconds of waiting that {what} in the last four weeks.",
+                    value=HOUR_S * row.saved_hours,
                 )
             if row.low_hours is not None and row.high_hours is not None:
                 for side, hours in (("low", row.low_hours), ("high", row.high_hours)):
                     yield GaugeMetricFamily(
-                        f"foretime_{name}_{side}_hours",
+                        f"foretime_{name}_{side}_seconds",
                         f"The {side} end of the interval of 95% around it.",
-                        value=hours,
+                        value=HOUR_S * hours,
                     )
         if account.model.bias_percent is not None:
             yield GaugeMetricFamily(

@@ -13,7 +13,8 @@ from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.waits import spoken_clock, spoken_wait
 
 _ENABLE = "Look into it, then say foretime enable."
-_FEWEST_RAISED = 50
+FEWEST_RAISED = 50
+"""Jobs from which on the share that did not start is judged."""
 
 
 def work_lines(sidecar: Sidecar, figures: HookFigures | None, now: int) -> list[Line]:
@@ -145,7 +146,7 @@ def _starts(sidecar: Sidecar) -> Line | None:
         f"{starts.raised:,} since the daemon began; {starts.missed:,} of them still fitted, and "
         "had not started by the next look."
     )
-    if starts.raised < _FEWEST_RAISED:
+    if starts.raised < FEWEST_RAISED:
         return Line("raised", title, Verdict.EARLY, text)
     if share <= MOST_MISSED:
         return Line("raised", title, Verdict.WELL, text)
