@@ -125,6 +125,6 @@ def test_every_field_and_metric_is_documented(world: World, repository: Path) ->
     metrics = world.client.get("/metrics").text
     told = {line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE")}
     assert {"foretime_brought_seconds", "foretime_beside_age_seconds"} <= told
-    assert "foretime_brought_seconds 6.0" in metrics
+    assert "foretime_brought_seconds 21600.0" in metrics
     names |= {name for name in told if "beside" in name or "brought" in name}
     assert [name for name in sorted(names) if f"`{name}`" not in document] == []
