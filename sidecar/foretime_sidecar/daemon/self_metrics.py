@@ -7,12 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
+from foretime_estimators.time_units import HOUR_S
 from foretime_sim.waits.forecaster import BOUNDS
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.daemon.watch_metrics import watch_metrics
+
+_REFUSALS = (400, 401, 403, 421, 429, 500, 503)
+"""HTTP statuses that are told from the start on, so that their increase can be seen."""
 
 
 @dataclass(slots=True)
@@ -27,11 +32,19 @@ class Health:
         Failed polls so far, by whose part failed: "scheduler" or "state".
     last_error
         What went wrong last; "" once a poll has gone through again.
+    refused
+        Requests that were answered with each HTTP status from 400 on.
     """
 
     started_at: int
     errors: dict[str, int] = field(default_factory=lambda: {"scheduler": 0, "state": 0})
     last_error: str = ""
+    refused: dict[int, int] = field(default_factory=lambda: dict.fromkeys(_REFUSALS, 0))
+
+    def note_answer(self, status: int) -> None:
+        """Count an answer if it is a refusal; only the thread that answers requests calls it."""
+        if status >= _REFUSALS[0]:
+            self.refused[status] = self.refused.get(status, 0) + 1
 
 
 class SelfMetrics(Collector):
@@ -119,6 +132,7 @@ class SelfMetrics(Collector):
         yield from self._of_the_order()
         yield from self._of_beside(now)
         yield from self._of_notifications()
+        yield from watch_metrics(self._sidecar, dict(self._health.refused), now)
         yield from self._of_the_process()
 
     def _of_forecasts(self, now: float) -> Iterator[Metric]:
@@ -266,10 +280,17 @@ class SelfMetrics(Collector):
         ):
             if row.jobs:
                 yield GaugeMetricFamily(
-                    f"foretime_{name}_hours",
-                    f"Hours of waiting that {what} in the last four weeks.",
-                    value=row.saved_hours,
+                    f"foretime_{name}_seconds",
+                    f"Seconds of waiting that {what} in the last four weeks.",
+                    value=HOUR_S * row.saved_hours,
                 )
+            if row.low_hours is not None and row.high_hours is not None:
+                for side, hours in (("low", row.low_hours), ("high", row.high_hours)):
+                    yield GaugeMetricFamily(
+                        f"foretime_{name}_{side}_seconds",
+                        f"The {side} end of the interval of 95% around it.",
+                        value=HOUR_S * hours,
+                    )
         if account.model.bias_percent is not None:
             yield GaugeMetricFamily(
                 "foretime_beside_bias_percent",

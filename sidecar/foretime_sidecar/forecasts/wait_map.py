@@ -50,6 +50,12 @@ def mapped(board: Board) -> tuple[str | None, ...]:
     return (None,) if live is None else tuple(p.name for p in live.machine.slurm_partitions)
 
 
+def largest_mapped(board: Board, most: int) -> frozenset[str | None]:
+    """Give those of `mapped` that have most processors, at most so many; of equals by name."""
+    by_size = sorted(mapped(board), key=lambda name: (-_processors(board, name), name or ""))
+    return frozenset(by_size[:most])
+
+
 class MapDrawing:
     """A map that is drawn cell by cell, the small jobs first.
 

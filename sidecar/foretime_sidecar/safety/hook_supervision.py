@@ -13,6 +13,7 @@ from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.advice_log import ToldUsers
 from foretime_sidecar.safety.circuit_breaker import CircuitBreaker, Trip
 from foretime_sidecar.safety.decision_log import DecisionLog
+from foretime_sidecar.safety.hook_record import HookRecord
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
@@ -35,6 +36,8 @@ class Oversight:
     ----------
     decisions, breaker
         The audit, and the circuit breaker; use them with ``lock`` held.
+    record
+        What has become of jobs lately, counted; takes the lock itself.
     """
 
     def __init__(self, settings: Settings, store: Store, lock: threading.RLock) -> None:
@@ -42,6 +45,7 @@ class Oversight:
         self._lock = lock
         self.decisions = DecisionLog(settings.hook, store)
         self.breaker = CircuitBreaker(settings.breaker, store)
+        self.record = HookRecord(settings.breaker, store, lock, self.breaker)
         self._told = ToldUsers(store)
         self._finished: list[FinishedRecord] = []
         self._stands: tuple[bool, Trip | None] | None = None
@@ -102,6 +106,7 @@ class Oversight:
         """Drop what is in memory of a user who is in the store no more."""
         self._finished = [one for one in self._finished if one.job.request.user != user]
         self._told.reread()
+        self.record.forget()
 
     def allowed(self, mode: Mode, reason: str) -> tuple[Mode, str]:
         """Give the mode that the table may carry, and why if it is not the one given.

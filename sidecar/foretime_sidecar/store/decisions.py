@@ -28,6 +28,13 @@ FROM jobs JOIN job_decisions AS latest ON latest.seq = (
 WHERE latest.action IN ('planned', 'changed') AND jobs.end_time >= ?
     AND jobs.start_time IS NOT NULL
 """
+# Of each job seen since then the latest word.
+_COUNTED = """
+SELECT action, reason, count(*), max(made_at) FROM job_decisions WHERE seq IN (
+    SELECT max(seq) FROM job_decisions WHERE made_at >= ? GROUP BY job_id, submit_time
+) GROUP BY action, reason ORDER BY count(*) DESC, action, reason
+"""
+_USERS = "SELECT count(DISTINCT user) FROM job_decisions WHERE made_at >= ?"
 _COMPARED = """
 SELECT first.action = 'planned', jobs.user, jobs.processors,
        jobs.start_time - max(coalesce(jobs.eligible_time, 0), jobs.submit_time),
@@ -42,6 +49,26 @@ WHERE jobs.start_time IS NOT NULL AND jobs.submit_time >= ? AND first.scheduled_
 
 ComparedJob: TypeAlias = tuple[bool, str | None, int, int, bool]
 """Whether it was planned, its user, processors, wait in seconds, whether it outlived t_sched."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedJobs:
+    """Jobs of which the latest word is the same.
+
+    Attributes
+    ----------
+    action, reason
+        As of `Decision`.
+    jobs
+        How many; an array is one.
+    latest
+        When the last of these words was noted, epoch seconds.
+    """
+
+    action: str
+    reason: str
+    jobs: int
+    latest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +172,12 @@ class Decisions:
         """Count the planned jobs that ended since a time, and those that outlived t_sched."""
         planned, outliving = self._store.rows(_OUTLIVING, (end_time,))[0]
         return planned, outliving
+
+    def counted_since(self, made_at: int) -> tuple[tuple[DecidedJobs, ...], int]:
+        """Count jobs by the latest word on each since a time, and their users."""
+        rows = self._store.rows(_COUNTED, (made_at,))
+        (users,) = self._store.rows(_USERS, (made_at,))[0]
+        return tuple(DecidedJobs(*row) for row in rows), users
 
     def compared_since(self, submit_time: int) -> list[ComparedJob]:
         """Give the started jobs that were planned, and those kept out of a partial enforce.

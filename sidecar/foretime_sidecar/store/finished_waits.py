@@ -24,6 +24,13 @@ class FinishedWaits:
         )
         return [row[0] for row in self._store.rows(query, (end_time,))]
 
+    def latest_end(self) -> int | None:
+        """Give when the job that was read last had ended, epoch seconds; ``None`` without any."""
+        # The accounting is read in the order of ends, so this needs no look at all rows.
+        query = "SELECT end_time FROM jobs ORDER BY seq DESC LIMIT 1"
+        rows = self._store.rows(query)
+        return rows[0][0] if rows else None
+
     def with_requests_since(self, end_time: int, most: int) -> list[tuple[int, int]]:
         """Give requested time and wait of the latest so many such jobs, seconds."""
         query = (

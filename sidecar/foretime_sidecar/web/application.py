@@ -18,12 +18,14 @@ from starlette.exceptions import HTTPException
 
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
+from foretime_sidecar.daemon.watch_limits import poll_late_s
 from foretime_sidecar.web.api.administration import add_administration
 from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.web.api.notifications import add_notifications
+from foretime_sidecar.web.api.operators import OperatorsDesk, add_operators
 from foretime_sidecar.web.api.personal import add_personal
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.web.api.queue_order import add_queue_order
@@ -32,6 +34,7 @@ from foretime_sidecar.web.auth.change_tokens import ChangeTokens
 from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS, RequestGuard
+from foretime_sidecar.web.page.operators_page import add_operators_page
 from foretime_sidecar.web.page.routes import add_page
 
 Name = Annotated[str | None, Query(min_length=1, max_length=255)]
@@ -57,7 +60,7 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
         redoc_url=None,
         dependencies=[Depends(limits.check), Depends(refuse_without_token(tokens))],
     )
-    app.add_middleware(RequestGuard, hosts=sidecar.settings.api.hosts)
+    app.add_middleware(RequestGuard, hosts=sidecar.settings.api.hosts, answered=health.note_answer)
     app.state.callers = Callers(sidecar.settings.api, clock)
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
@@ -78,7 +81,10 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     add_personal(app, sidecar, clock)
     add_notifications(app, desk)
     add_change_token(app, tokens)
+    operators = OperatorsDesk(sidecar, health, clock)
+    add_operators(app, operators)
     add_page(app, desk, health, limits, turns, clock)
+    add_operators_page(app, operators)
 
     @app.get("/healthz")
     def healthz() -> dict[str, Any]:
@@ -196,11 +202,10 @@ def _class(history: ClassHistory) -> dict[str, Any]:
 
 
 def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
-    progress, scheduler = sidecar.progress, sidecar.settings.scheduler
+    progress = sidecar.progress
     seen_at = health.started_at if progress.polled_at is None else progress.polled_at
-    bound = 3 * sidecar.pause.seconds + scheduler.attempts * scheduler.command_timeout_s
     age = max(int(now) - seen_at, 0)
-    if age > bound or (progress.polled_at is None and health.last_error):
+    if age > poll_late_s(sidecar) or (progress.polled_at is None and health.last_error):
         raise ApiError(
             503,
             health.last_error or f"no poll has gone through for {age} s",

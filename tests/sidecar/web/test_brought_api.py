@@ -124,7 +124,7 @@ def test_every_field_and_metric_is_documented(world: World, repository: Path) ->
     beside.latest_account = beside.account(0, "week")
     metrics = world.client.get("/metrics").text
     told = {line.split()[2] for line in metrics.splitlines() if line.startswith("# TYPE")}
-    assert {"foretime_brought_hours", "foretime_beside_age_seconds"} <= told
-    assert "foretime_brought_hours 6.0" in metrics
+    assert {"foretime_brought_seconds", "foretime_beside_age_seconds"} <= told
+    assert "foretime_brought_seconds 21600.0" in metrics
     names |= {name for name in told if "beside" in name or "brought" in name}
     assert [name for name in sorted(names) if f"`{name}`" not in document] == []

@@ -17,7 +17,7 @@ from foretime_sidecar.web.auth.callers import Caller, caller_of
 from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS
-from foretime_sidecar.web.page.routes import HERE
+from foretime_sidecar.web.page.page_templates import HERE
 from foretime_sidecar.web.page.views import SHADE_BOUNDS_S, WaitScale, shade_names, shade_of
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,6 +31,7 @@ ANSWER_HEADERS = {
 }
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(:[0-9]{1,5})?", re.ASCII)
 _CLOSE = {"Connection": "close"}
+_PAGES = frozenset({"/", "/operators"})
 
 
 class RequestGuard:
@@ -43,10 +44,13 @@ class RequestGuard:
     hosts
         Besides loopback names and addresses, by which the daemon may be asked: as in the address,
         with the port if it has one.
+    answered
+        Told the HTTP status of every answer.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], answered: Callable[[int], None]) -> None:
         self._app = app
+        self._answered = answered
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,6 +61,7 @@ class RequestGuard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._answered(message["status"])
                 headers = MutableHeaders(scope=message)
                 for name, value in ANSWER_HEADERS.items():
                     headers.setdefault(name, value)
@@ -154,10 +159,10 @@ def _check_size(scope: Scope, headers: Headers) -> None:
 
 
 def _is_link_to_page(scope: Scope, headers: Headers) -> bool:
-    """Say whether somebody followed a link to the page: in a window of its own, to look at."""
+    """Say whether somebody followed a link to a page: in a window of its own, to look at."""
     return (
         scope["method"] == "GET"
-        and scope["path"] == "/"
+        and scope["path"] in _PAGES
         and headers.get("Sec-Fetch-Mode") == "navigate"
         and headers.get("Sec-Fetch-Dest") == "document"
     )

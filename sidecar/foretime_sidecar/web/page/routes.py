@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
@@ -15,7 +14,6 @@ from fastapi.responses import HTMLResponse
 from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_estimators.time_units import MINUTE_S
 from foretime_sim.files.toml_messages import message_of
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -36,11 +34,11 @@ from foretime_sidecar.web.api.queue_order import queue_order_answer
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
+from foretime_sidecar.web.page.page_templates import HERE, page_templates
 from foretime_sidecar.web.page.record import record_days, record_numbers, reliability
 from foretime_sidecar.web.page.views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
 from foretime_sidecar.wording.waits import OLD_S, bounds, headline, spoken_clock, spoken_wait
 
-HERE = Path(__file__).parent
 _FIELDS = (
     *("ntasks", "cpus_per_task", "time", "partition", "scales"),
     *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
@@ -76,13 +74,7 @@ def add_page(
     clock
         Epoch seconds.
     """
-    templates = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-    templates.filters["units"] = _keep_units
+    templates = page_templates()
     page = _Page(desk, health, limits, clock)
 
     @app.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -99,11 +91,6 @@ def add_page(
         return await run_in_threadpool(drawn)
 
     app.mount("/static", _Static(directory=HERE / "static"), name="static")
-
-
-def _keep_units(text: str) -> str:
-    """Let no line end between a number and its unit."""
-    return re.sub(r"(\d) (?=(?:d|h|min)\b)", "\\1\N{NO-BREAK SPACE}", text)
 
 
 class _Static(StaticFiles):
