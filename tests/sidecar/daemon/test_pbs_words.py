@@ -86,7 +86,8 @@ def test_wait_advises_what_qsub_takes(site: Site) -> None:
     advised = site.ask("/v1/advice", ntasks="16", time="10", scales="1")
     cheapest = advised["alternatives"][advised["cheapest"]]
     assert cheapest["command"] == "qsub -l select=8:ncpus=1 -l walltime=00:20:00"
-    for said in (site.run("wait", "-n", "16", "-t", "10", "--scales"), site.run("wait", site.wide, "--scales")):
+    for job in (["-n", "16", "-t", "10"], [site.wide]):
+        said = site.run("wait", *job, "--scales")
         assert f"\n         {cheapest['command']}\n" in said
         assert "on 8 processors instead of 16" in said
         assert not OF_SLURM.search(said), said
@@ -132,7 +133,8 @@ def test_sizes_are_chunks(asked: dict[str, object], commands: list[str]) -> None
 
 
 def asked_chunks(**parameters: object) -> JobQuestion:
-    return question_of(JobParameters.model_validate({"time": "60", "scales": True, **parameters}), "ann", NOW)
+    asked = {"time": "60", "scales": True, **parameters}
+    return question_of(JobParameters.model_validate(asked), "ann", NOW)
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ class ForecastDesk:
         if forecasting is not None and board is None and forecasting.at_work_on is not None:
             raise ApiError(
                 503,
-                f"the first forecasts are being made, of a queue of {forecasting.at_work_on:,} jobs",
+                "the first forecasts are being made, of a queue of "
+                f"{forecasting.at_work_on:,} jobs",
                 "scheduler",
                 "ask again in half a minute",
                 {"Retry-After": str(_FIRST_S)},
