@@ -129,6 +129,7 @@ def _answer_errors(app: FastAPI) -> None:
             f"{request.method} {request.url.path}: {str(error.detail).lower()}",
             request.url.path,
             "GET /openapi.json lists every path",
+            error.headers,  # Allow
         ).response()
 
     @app.exception_handler(ForetimeError)
