@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 
 from tests.pbs.installed_foretime import InstalledForetime
 from tests.pbs.openpbs import ENVIRONMENT
@@ -77,7 +77,7 @@ def test_nothing_speaks_of_slurm(foretime: InstalledForetime, server: PbsServer)
     number = job.partition(".")[0]
     told(foretime, "wait", number)
     socket = f"unix:{foretime.folder}/socket"
-    advised = ask(socket, "/v1/advice", {"ntasks": "4", "time": "60"})["alternatives"]
+    advised = SiteDaemon(socket).ask("/v1/advice", {"ntasks": "4", "time": "60"})["alternatives"]
     assert len(advised) == 3
     for each in advised:
         assert re.match(r"qsub -l select=\d:ncpus=1 -l walltime=0\d:\d0:00$", each["command"])

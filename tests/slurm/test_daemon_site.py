@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foretime_sidecar.answers.daemon_client import RefusedError, ask
+from foretime_sidecar.answers.daemon_client import RefusedError, SiteDaemon
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.settings.settings_file import to_toml
@@ -73,7 +73,7 @@ def answered(daemon: Daemon, path: str, until: Callable[[Any], object], **values
     deadline = time.monotonic() + WAITS_S
     while True:
         try:
-            answer = ask(daemon.address, path, values)
+            answer = SiteDaemon(daemon.address).ask(path, values)
         except RefusedError as refused:
             if "no node of a partition" not in str(refused) or time.monotonic() > deadline:
                 raise

@@ -2,5 +2,6 @@
 
 Knows the daemon by its address alone.
 
-Public names: `ask`, `ask_forecast`, `ask_advice`, `DaemonError`, `wait_report`, `updates`.
+Public names: `ForetimeClient`, `SiteDaemon`, `ask_forecast`, `ask_advice`, `DaemonError`,
+`wait_report`, `updates`.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from foretime_sidecar.answers.daemon_client import DaemonError, ask
+from foretime_sidecar.answers.daemon_client import DaemonError, SiteDaemon
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 def ask_forecast(listen: str, path: str, parameters: Mapping[str, Any]) -> ForecastAnswer:
-    """Ask for a forecast; see `ask`."""
-    answer = ask(listen, path, parameters)
+    """Ask for a forecast; see `SiteDaemon`."""
+    answer = SiteDaemon(listen).ask(path, parameters)
     from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
 
     return _read(ForecastAnswer, answer, listen)
 
 
 def ask_advice(listen: str, parameters: Mapping[str, Any]) -> Advice:
-    """Ask for the same work in other shapes; see `ask`."""
-    answer = ask(listen, "/v1/advice", parameters)
+    """Ask for the same work in other shapes; see `SiteDaemon`."""
+    answer = SiteDaemon(listen).ask("/v1/advice", parameters)
     from foretime_sidecar.forecast_answer.advice import Advice
 
     return _read(Advice, answer, listen)

@@ -23,12 +23,16 @@ _AT_95 = LEVELS.index(0.95)
 
 @dataclass(frozen=True, slots=True)
 class DayScores:
-    """The forecasts made on one day; as `Reliability`.
+    """The forecasts made on one day.
 
     Attributes
     ----------
     day
         Epoch seconds of its beginning (UTC).
+    scored, median_error_s, brier_now
+        As in `Reliability`.
+    within_95
+        Share of waits that did not exceed their 95% bound.
     """
 
     day: int

@@ -35,30 +35,52 @@ Chunks = Annotated[str, Field(min_length=1, max_length=4096)]
 class JobParameters(BaseModel):
     """Parameters of a question: sbatch's long options, and qsub's select and place."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     ntasks: Count | None = None
+    """Tasks. Without it `nodes` x `ntasks_per_node`."""
     processors: Count | None = None
+    """CPUs, instead of nodes, tasks and CPUs of each."""
     nodes: Text | None = None
+    """Nodes. Of `2-4` two are taken."""
     ntasks_per_node: Count | None = None
+    """Tasks on each node."""
     cpus_per_task: Count = 1
+    """CPUs of each task."""
     mem: Text | None = None
+    """Memory of each node, such as `4G`."""
     gres: Text | None = None
+    """GPUs of each node, such as `gpu:2`."""
     gpus: Text | None = None
+    """GPUs of the whole job."""
     select: Chunks | None = None
+    """On PBS: chunks as for `qsub -l`, such as `2:ncpus=8:mem=4gb+1`."""
     place: Name | None = None
-    time: Text
+    """On PBS: `scatter`, `pack` or `excl`."""
+    time: Text = Field(examples=["2:00:00"])
+    """Time limit, as for `sbatch`: minutes, HH:MM:SS, D-HH:MM:SS."""
     time_min: Text | None = None
+    """Least time limit, as for `sbatch`."""
     partition: Name | None = None
+    """Slurm partition or PBS queue, or several with commas."""
     account: Name | None = None
+    """Whose history is used besides the user's."""
     project: Name | None = None
+    """The same as `account`."""
     qos: Name | None = None
+    """On Slurm: whose limits and priority the job has."""
     reservation: Name | None = None
+    """Is not looked at, as `assumptions` says."""
     begin: Text | None = None
+    """Not before: `now+2hours`, `16:00`, `2026-11-21T16:00` or epoch seconds."""
     exclusive: bool = False
+    """Whether whole nodes are asked for."""
     dependency: Name | None = None
+    """Is not looked at, as `assumptions` says."""
     scales: bool = False
+    """Whether it takes half the time on twice the processors: then other sizes are advised."""
     user: Name | None = None
+    """Whose history is used; the caller's own if left out. Operators may name anybody."""
 
 
 @dataclass(frozen=True, slots=True)

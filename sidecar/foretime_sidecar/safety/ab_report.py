@@ -28,7 +28,15 @@ _LARGE_QUANTILE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure, and the interval of 95% in which it lies; ``None`` with too few jobs or users."""
+    """A figure.
+
+    Attributes
+    ----------
+    value
+        ``None`` with too few jobs.
+    low, high
+        The interval of 95% in which it lies; ``None`` with too few users.
+    """
 
     value: float | None
     low: float | None = None

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse
 from foretime_estimators.accuracy.accuracy import ClassHistory
 from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_sim.files.toml_messages import message_of
 from foretime_sim.workloads.node_request import NeverRunsError
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.daemon.watch_limits import poll_late_s
 from foretime_sidecar.web.api.administration import add_administration
+from foretime_sidecar.web.api.answer_types import (
+    AccuracyAnswer,
+    AgedSite,
+    ClassAccuracy,
+    HealthAnswer,
+)
 from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
+from foretime_sidecar.web.api.described_answers import MetricsResponse, answers, refusals
 from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.web.api.notifications import add_notifications
+from foretime_sidecar.web.api.openapi import describe
 from foretime_sidecar.web.api.operators import OperatorsDesk, add_operators
+from foretime_sidecar.web.api.parameters import User
 from foretime_sidecar.web.api.personal import add_personal
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS
 from foretime_sidecar.web.api.queue_order import add_queue_order
@@ -37,7 +44,10 @@ from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS, Reque
 from foretime_sidecar.web.page.operators_page import add_operators_page
 from foretime_sidecar.web.page.routes import add_page
 
-Name = Annotated[str | None, Query(min_length=1, max_length=255)]
+Project = Annotated[
+    str | None,
+    Query(min_length=1, max_length=255, description="Of this project or account, too."),
+]
 
 
 def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> FastAPI:
@@ -65,10 +75,12 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     _answer_errors(app)
     metrics = SelfMetrics(sidecar, health, clock)
 
-    @app.get("/v1/accuracy")
+    @app.get("/v1/accuracy", **answers(AccuracyAnswer))
     def accuracy(
-        caller: Annotated[Caller, Depends(caller_of)], user: Name = None, project: Name = None
-    ) -> dict[str, Any]:
+        caller: Annotated[Caller, Depends(caller_of)],
+        user: User = None,
+        project: Project = None,
+    ) -> AccuracyAnswer:
         """Say how accurate requests were: the caller's own, and of groups of users."""
         return _accuracy(sidecar, caller, user, project)
 
@@ -86,16 +98,17 @@ def create_app(sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> 
     add_page(app, desk, health, limits, turns, clock)
     add_operators_page(app, operators)
 
-    @app.get("/healthz")
-    def healthz() -> dict[str, Any]:
+    @app.get("/healthz", **answers(HealthAnswer))
+    def healthz() -> HealthAnswer:
         """Say whether the daemon does its work."""
         return _health(sidecar, health, clock())
 
-    @app.get("/metrics")
-    def prometheus() -> Response:
+    @app.get("/metrics", response_class=MetricsResponse, **refusals())
+    def prometheus() -> MetricsResponse:
         """Give the daemon's own figures for Prometheus."""
-        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        return MetricsResponse(metrics.text())
 
+    describe(app, sidecar.settings.api)
     return app
 
 
@@ -124,6 +137,7 @@ def _answer_errors(app: FastAPI) -> None:
             f"{request.method} {request.url.path}: {str(error.detail).lower()}",
             request.url.path,
             "GET /openapi.json lists every path",
+            error.headers,  # Allow
         ).response()
 
     @app.exception_handler(ForetimeError)
@@ -156,7 +170,7 @@ def _answer_errors(app: FastAPI) -> None:
 
 def _accuracy(
     sidecar: Sidecar, caller: Caller, user: str | None, project: str | None
-) -> dict[str, Any]:
+) -> AccuracyAnswer:
     name = caller.may_see(user)
     learner = sidecar.learner
     with sidecar.lock:
@@ -172,10 +186,10 @@ def _accuracy(
                 and learner.is_group(history.name, history.requested_time_class)
             )
         ]
-    answer: dict[str, Any] = {
+    answer: AccuracyAnswer = {
         "user": name,
         "classes": [_class(history) for history in own],
-        "everyone": [dataclasses.asdict(row) for row in everyone],
+        "everyone": everyone,
         "smallest_group": sidecar.settings.api.smallest_group,
     }
     if project is not None:
@@ -188,7 +202,7 @@ def _accuracy(
     return answer
 
 
-def _class(history: ClassHistory) -> dict[str, Any]:
+def _class(history: ClassHistory) -> ClassAccuracy:
     return {
         "requested_time_class": history.requested_time_class,
         "above_s": history.above_s,
@@ -201,7 +215,7 @@ def _class(history: ClassHistory) -> dict[str, Any]:
     }
 
 
-def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
+def _health(sidecar: Sidecar, health: Health, now: float) -> HealthAnswer:
     progress = sidecar.progress
     seen_at = health.started_at if progress.polled_at is None else progress.polled_at
     age = max(int(now) - seen_at, 0)
@@ -230,7 +244,7 @@ def _health(sidecar: Sidecar, health: Health, now: float) -> dict[str, Any]:
         "last_forecast_error": ""
         if sidecar.forecasting is None
         else sidecar.forecasting.last_failure,
-        "site": None if sidecar.site is None else sidecar.site.standing.as_json(now),
+        "site": None if sidecar.site is None else AgedSite(**sidecar.site.standing.as_json(now)),
         "last_beside_error": "" if sidecar.beside is None else sidecar.beside.last_failure,
         "last_estimators_error": ""
         if sidecar.scoreboard is None

@@ -28,6 +28,11 @@ _EXACT_LARGEST, _OTHER_VALUES = 500, 500
 class Interval:
     """Where the mean lies at the stated level.
 
+    Attributes
+    ----------
+    low, high
+        Its ends.
+
     Examples
     --------
     >>> from foretime_sim.scores.intervals import Interval

@@ -17,7 +17,7 @@ import typer
 from fastapi.testclient import TestClient
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import JobRequest
-from foretime_sidecar.answers.daemon_client import DaemonError
+from foretime_sidecar.answers.daemon_client import DaemonError, SiteDaemon
 from foretime_sidecar.cli.site_commands import forget as forget_command
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.daemon.self_metrics import Health
@@ -433,11 +433,11 @@ def test_people_see_and_erase_their_own_and_operators_anybodys(site: Sidecar) ->
 def test_the_command_asks_before_it_erases(site: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(site)
 
-    def ask(_: str, path: str, question: dict[str, Any], method: str = "GET") -> Any:
+    def ask(_: SiteDaemon, path: str, question: dict[str, Any], method: str = "GET") -> Any:
         given = {name: value for name, value in question.items() if value is not None}
         return asked.by(NAME).request(method, path, params=given).json()
 
-    monkeypatch.setattr(forget_command, "ask", ask)
+    monkeypatch.setattr(SiteDaemon, "ask", ask)
     app = typer.Typer()
     app.command()(forget_command.forget)
 

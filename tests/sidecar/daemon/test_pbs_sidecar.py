@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending, JobRequest
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
@@ -270,9 +270,10 @@ def test_a_users_jobs_are_forecast_over_http(order: str, first: int, tmp_path: P
     daemon.poll_once()
     daemon.forecasts.refresh()
     with running(daemon):
-        long, short = (ask(daemon.address, f"/v1/jobs/{name}/forecast", {}) for name in names[1:])
-        by_number = ask(daemon.address, f"/v1/jobs/{names[1].split('.')[0]}/forecast", {})
-        started = ask(daemon.address, f"/v1/jobs/{names[0]}/forecast", {})
+        asked = SiteDaemon(daemon.address)
+        long, short = (asked.ask(f"/v1/jobs/{name}/forecast") for name in names[1:])
+        by_number = asked.ask(f"/v1/jobs/{names[1].split('.')[0]}/forecast")
+        started = asked.ask(f"/v1/jobs/{names[0]}/forecast")
     assert by_number == long
     assert (started["state"], started["started_at"]) == ("running", START)
     both = [long, short]

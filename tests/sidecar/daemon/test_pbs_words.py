@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import AskedChunks
@@ -66,7 +66,7 @@ class Site:
         self.socket = f"{folder}/s"
 
     def ask(self, path: str, **question: str) -> Any:
-        return ask(self.daemon.address, path, question)
+        return SiteDaemon(self.daemon.address).ask(path, question)
 
     def run(self, *words: str) -> str:
         result = CliRunner().invoke(app, [*words, "--socket", self.socket])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
-from foretime_sidecar.answers.daemon_client import DaemonError
+from foretime_sidecar.answers.daemon_client import DaemonError, SiteDaemon
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.slurm.controller import SlurmController
@@ -378,14 +378,14 @@ def daemon_says(monkeypatch: pytest.MonkeyPatch) -> Answer:
     def answer(reply: dict[str, Any] | DaemonError) -> list[dict[str, Any]]:
         asked: list[dict[str, Any]] = []
 
-        def ask(listen: str, path: str, question: dict[str, Any]) -> dict[str, Any]:
-            asked.append({"path": path, **question})
+        def ask(_: SiteDaemon, path: str, question: dict[str, Any] | None = None) -> dict[str, Any]:
+            given = {name: value for name, value in (question or {}).items() if value is not None}
+            asked.append({"path": path, **given})
             if isinstance(reply, DaemonError):
                 raise reply
             return reply
 
-        monkeypatch.setattr(doctor_slurm, "ask", ask)
-        monkeypatch.setattr(doctor_daemon, "ask", ask)
+        monkeypatch.setattr(SiteDaemon, "ask", ask)
         return asked
 
     return answer

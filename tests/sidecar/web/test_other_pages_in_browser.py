@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
@@ -99,7 +99,7 @@ def visited(browser: Browser, address: str, html: str) -> Page:
 
 
 def left_alone(site: MockSite) -> bool:
-    mine: dict[str, Any] = ask(site.listen, "/v1/me", {"user": "ann"})
+    mine: dict[str, Any] = SiteDaemon(site.listen).ask("/v1/me", {"user": "ann"})
     stored = json.dumps(mine["served_forecasts"])
     return mine["forgotten_at"] is None and "what-if" not in stored
 

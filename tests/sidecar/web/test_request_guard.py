@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from foretime_sidecar.answers.daemon_client import RefusedError, ask
+from foretime_sidecar.answers.daemon_client import RefusedError, SiteDaemon
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
 from foretime_sidecar.web.auth.callers import Caller, caller_of
@@ -265,7 +265,7 @@ def test_nobody_known_gets_none(site: MockSite, client: TestClient, port_site: M
         assert reply.status_code == 403
         assert "does not tell who you are" in reply.json()["error"]["what"]
     with pytest.raises(RefusedError, match="does not tell who you are"):
-        ask(port_site.listen, "/v1/me/forget", {}, "POST")
+        SiteDaemon(port_site.listen).ask("/v1/me/forget", {}, "POST")
 
 
 def test_every_path_that_changes_anything_asks_for_it(site: MockSite, client: TestClient) -> None:
@@ -301,9 +301,9 @@ def test_a_token_is_one_persons_and_ends() -> None:
 
 
 def test_the_commands_get_a_token_by_themselves(site: MockSite) -> None:
-    answer = ask(site.listen, "/v1/me/forget", {"user": "carl"}, "POST")
+    answer = SiteDaemon(site.listen).ask("/v1/me/forget", {"user": "carl"}, "POST")
     assert answer["user"] == "carl"
-    assert ask(site.listen, "/v1/breaker/reset", {}, "POST")["was_open"] is False
+    assert SiteDaemon(site.listen).ask("/v1/breaker/reset", {}, "POST")["was_open"] is False
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretime_estimators.time_units import HOUR_S
@@ -13,7 +14,7 @@ from foretime_sidecar.wording.counts import counted
 _TITLES = {"user": "user", "size": "processors", "week": "week"}
 
 
-def brought_line(row: dict[str, Any], *, would: bool = False) -> str:
+def brought_line(row: Mapping[str, Any], *, would: bool = False) -> str:
     """Say in a line what Foretime has brought, or would bring."""
     says = "would have saved" if would else "saved"
     if row["saved_hours"] < 0:
@@ -26,7 +27,7 @@ def brought_line(row: dict[str, Any], *, would: bool = False) -> str:
     return f"{line}; {counted(row['jobs'], 'job')} on {counted(row['days'], 'day')}"
 
 
-def brought_notes(answer: dict[str, Any]) -> list[str]:
+def brought_notes(answer: Mapping[str, Any]) -> list[str]:
     """Say how sure it is, and what is missing."""
     model, standing = answer["model"], answer["standing"]
     notes = []
@@ -60,7 +61,7 @@ def brought_notes(answer: dict[str, Any]) -> list[str]:
     return notes
 
 
-def brought_tables(answer: dict[str, Any]) -> list[tuple[str, Table]]:
+def brought_tables(answer: Mapping[str, Any]) -> list[tuple[str, Table]]:
     """Give the tables with what is above each; those without jobs are left out."""
     tables = []
     for kind, would in (("brought", False), ("would_bring", True)):
@@ -73,7 +74,7 @@ def brought_tables(answer: dict[str, Any]) -> list[tuple[str, Table]]:
     return tables
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+def _table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(title, box=None, pad_edge=False)
     for name in ("jobs", "hours without", "with", "saved", "at least", "at most"):
         table.add_column(name, justify="right")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -12,7 +13,7 @@ from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import dated_clock
 
 
-def switch_table(found: list[dict[str, Any]]) -> Table:
+def switch_table(found: Sequence[Mapping[str, Any]]) -> Table:
     """Draw when the queue was put in which order."""
     table = Table(box=None, pad_edge=False)
     for name in ("time", "order", "before"):
@@ -34,7 +35,7 @@ def switch_table(found: list[dict[str, Any]]) -> Table:
     return table
 
 
-def decision_table(found: list[dict[str, Any]]) -> Table:
+def decision_table(found: Sequence[Mapping[str, Any]]) -> Table:
     """Draw what each job was planned with."""
     table = Table(box=None, pad_edge=False)
     for name in ("time", "job", "user", "account", "queue", "decision"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -29,7 +30,7 @@ _KINDS = {
 }
 
 
-def heading(board: dict[str, Any]) -> str:
+def heading(board: Mapping[str, Any]) -> str:
     """Say what was scored."""
     jobs = max((row["jobs"] for row in board["rows"]), default=0)
     return (
@@ -38,7 +39,7 @@ def heading(board: dict[str, Any]) -> str:
     )
 
 
-def score_table(board: dict[str, Any]) -> Table:
+def score_table(board: Mapping[str, Any]) -> Table:
     """Draw how each estimator does, a row each."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
@@ -63,7 +64,7 @@ def score_table(board: dict[str, Any]) -> Table:
     return table
 
 
-def _mark(row: dict[str, Any]) -> str:
+def _mark(row: Mapping[str, Any]) -> str:
     """Give the sign before an estimator, which `conclusions` explains."""
     if row["set_aside"]:
         return "-"
@@ -89,7 +90,7 @@ def _duration(seconds: float | None) -> str:
     return "-" if seconds is None else format_duration(round(seconds))
 
 
-def conclusions(board: dict[str, Any]) -> list[str]:
+def conclusions(board: Mapping[str, Any]) -> list[str]:
     """Say what follows from the table."""
     lines = ["* in use   = as good as the best, as far as can be told   - set aside"]
     lines += [f"{row['name']}: {row['set_aside']}" for row in board["rows"] if row["set_aside"]]
@@ -116,7 +117,7 @@ def conclusions(board: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _advice(board: dict[str, Any]) -> str:
+def _advice(board: Mapping[str, Any]) -> str:
     used, best, better = board["in_use"], board["best"], board["more_accurate"]
     if best is None:
         return "No estimator can be recommended."
@@ -139,7 +140,7 @@ def _how(estimator: str) -> str:
     return f'accuracy.scheme = "learned", learned.estimator = "{estimator}"'
 
 
-def class_table(board: dict[str, Any]) -> Table:
+def class_table(board: Mapping[str, Any]) -> Table:
     """Draw the accuracy of each estimator by class of jobs."""
     table = Table(box=None, pad_edge=False)
     rows = [row for row in board["rows"] if row["classes"]]
@@ -160,7 +161,7 @@ def class_table(board: dict[str, Any]) -> Table:
     return table
 
 
-def switch_table(found: list[dict[str, Any]]) -> Table:
+def switch_table(found: Sequence[Mapping[str, Any]]) -> Table:
     """Draw which estimator was in use since when, and which was better."""
     table = Table(box=None, pad_edge=False)
     for name in ("time", "event", "estimator", "instead of", "accuracy", "instead of's", "jobs"):

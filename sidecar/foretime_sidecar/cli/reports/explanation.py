@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import dated_clock
 
 
-def explanation(answer: dict[str, Any]) -> list[str]:
+def explanation(answer: Mapping[str, Any]) -> list[str]:
     """Put what the daemon knows of a job in words."""
     asked = format_duration(answer["requested_time_s"])
     new = answer["scheduled_time_s"]

@@ -23,7 +23,7 @@ from foretime_sidecar.wording.waits import spoken_clock
 
 
 def status_answer(
-    found: SiteSettings, asked: Mapping[str, tuple[dict[str, Any] | None, str | None]]
+    found: SiteSettings, asked: Mapping[str, tuple[Mapping[str, Any] | None, str | None]]
 ) -> dict[str, Any]:
     """Give how things stand, as ``--json`` does.
 
@@ -60,7 +60,7 @@ def status_answer(
     }
 
 
-def status_lines(found: SiteSettings, answer: dict[str, Any]) -> list[str]:
+def status_lines(found: SiteSettings, answer: Mapping[str, Any]) -> list[str]:
     """Put the answer of ``--json`` in lines."""
     return [f"settings {found.missing or found.file}", *_lines(found.settings, answer)]
 
@@ -90,7 +90,7 @@ def _table_as_json(settings: Settings, table: Table | None, now: int) -> dict[st
     }
 
 
-def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
+def _lines(settings: Settings, answer: Mapping[str, Any]) -> list[str]:
     mode = answer["mode"] or "none: without a table jobs are left alone"
     if answer["disabled"]:
         mode = f"disabled ({answer['disable_file']} exists)"
@@ -127,7 +127,7 @@ def _lines(settings: Settings, answer: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _brought(brought: dict[str, Any] | None) -> list[str]:
+def _brought(brought: Mapping[str, Any] | None) -> list[str]:
     """Say what Foretime has brought in four weeks, and what it would have."""
     if brought is None:
         return []
@@ -140,7 +140,7 @@ def _brought(brought: dict[str, Any] | None) -> list[str]:
     return lines or [f"nothing can be told: {why_not}" if why_not else "nothing can be told yet"]
 
 
-def _looks(daemon: dict[str, Any] | None) -> list[str]:
+def _looks(daemon: Mapping[str, Any] | None) -> list[str]:
     """Say how often the daemon looks at the scheduler, and why if not as often as was set."""
     if daemon is None:
         return []
@@ -148,7 +148,7 @@ def _looks(daemon: dict[str, Any] | None) -> list[str]:
     return [f"looks    every {daemon['pause_s']} s" + (f": {reason}" if reason else "")]
 
 
-def _site(daemon: dict[str, Any] | None) -> list[str]:
+def _site(daemon: Mapping[str, Any] | None) -> list[str]:
     """Say as what site the daemon runs the queue forward, or why not."""
     site = None if daemon is None else daemon.get("site")
     if site is None:
@@ -169,14 +169,14 @@ def _site(daemon: dict[str, Any] | None) -> list[str]:
     return [f"site     {said}"]
 
 
-def _parts(site: dict[str, Any]) -> str:
+def _parts(site: Mapping[str, Any]) -> str:
     """Count a site's partitions or queues."""
     if site["queues"]:
         return counted(site["queues"], "queue")
     return counted(site["slurm_partitions"], "partition")
 
 
-def _order(answer: dict[str, Any]) -> str:
+def _order(answer: Mapping[str, Any]) -> str:
     order = answer["queue_order"]
     if order is None:
         return str(answer["queue_order_error"])
@@ -205,7 +205,7 @@ def _order(answer: dict[str, Any]) -> str:
     return said
 
 
-def _scheme(settings: Settings, table: dict[str, Any]) -> str:
+def _scheme(settings: Settings, table: Mapping[str, Any]) -> str:
     scheme, wanted = table["scheme"], settings.accuracy.scheme
     if scheme == "learned":
         return f"scheme learned ({settings.learned.estimator})"
@@ -222,7 +222,7 @@ def _limits(settings: Settings) -> str:
     return "; ".join(parts)
 
 
-def _breaker(answer: dict[str, Any]) -> str:
+def _breaker(answer: Mapping[str, Any]) -> str:
     breaker = answer["breaker"]
     if breaker is None:
         return str(answer["breaker_error"])

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
@@ -42,8 +42,8 @@ def brought(
 
     Example: [bold]foretime brought --by user --since 14-00:00:00[/bold]
     """
-    asked = {"since": parse_since(since, time.time()), "by": by}
-    answer = ask(where(settings, socket_path), "/v1/brought", asked)
+    daemon = SiteDaemon(where(settings, socket_path))
+    answer = daemon.brought(parse_since(since, time.time()), by)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
@@ -46,19 +47,15 @@ def decisions(
 
     Example: [bold]foretime decisions --user alice --since 1-00:00:00[/bold]
     """
-    asked = {
-        "job": job,
-        "user": user,
-        "since": None if since is None else parse_since(since, time.time()),
-        "limit": limit,
-    }
+    begin = None if since is None else parse_since(since, time.time())
+    daemon = SiteDaemon(where(settings, socket_path))
+    found: Sequence[Mapping[str, Any]]
     if queue_order:
         if job is not None or user is not None:
             raise InputError("--queue-order is of the whole queue: leave out --job and --user")
-        path, name = "/v1/queue-order/switches", "switches"
+        found = daemon.queue_order_switches(begin, limit)["switches"]
     else:
-        path, name = "/v1/decisions", "decisions"
-    found = ask(where(settings, socket_path), path, asked)[name]
+        found = daemon.decisions(job, user, begin, limit)["decisions"]
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif not found:
@@ -83,7 +80,7 @@ def explain(
 
     Example: [bold]foretime explain 4711[/bold]
     """
-    answer = ask(where(settings, socket_path), "/v1/explain", {"job": job})
+    answer = SiteDaemon(where(settings, socket_path)).explain(job)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return

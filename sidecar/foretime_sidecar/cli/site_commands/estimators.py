@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.daemon_options import (
@@ -107,8 +107,8 @@ def estimators(
 
 
 def _show_switches(listen: str, since: str | None, *, as_json: bool) -> None:
-    asked = {} if since is None else {"since": parse_since(since, time.time())}
-    found = ask(listen, "/v1/estimators/switches", asked)["switches"]
+    begin = None if since is None else parse_since(since, time.time())
+    found = SiteDaemon(listen).estimator_switches(begin)["switches"]
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     elif not found:
@@ -118,7 +118,7 @@ def _show_switches(listen: str, since: str | None, *, as_json: bool) -> None:
 
 
 def _show_board(listen: str, *, by_class: bool, as_json: bool) -> None:
-    board = ask(listen, "/v1/estimators", {})
+    board = SiteDaemon(listen).estimators()
     if as_json:
         typer.echo(json.dumps(board, indent=2))
     elif not board["days"] or (by_class and not any(row["classes"] for row in board["rows"])):

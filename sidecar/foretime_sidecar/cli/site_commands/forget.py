@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
@@ -47,14 +47,14 @@ def forget(
 
     Example: [bold]foretime forget alice --show[/bold]
     """
-    listen = where(settings, socket_path)
+    daemon = SiteDaemon(where(settings, socket_path))
     if show:
-        typer.echo(json.dumps(ask(listen, "/v1/me", {"user": user}), indent=2))
+        typer.echo(json.dumps(daemon.personal(user), indent=2))
         return
     if not yes:
         # Asked first: nobody is to confirm what then fails, or of somebody else than they think.
-        _confirm(ask(listen, "/v1/me", {"user": user})["user"])
-    answer = ask(listen, "/v1/me/forget", {"user": user}, "POST")
+        _confirm(daemon.personal(user)["user"])
+    answer = daemon.forget(user)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return

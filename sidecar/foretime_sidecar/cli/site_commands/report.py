@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.json_option import JsonOption
@@ -49,8 +50,7 @@ def ab(
 
     Example: [bold]foretime report ab --since 14-00:00:00[/bold]
     """
-    asked = {"since": parse_since(since, time.time())}
-    answer = ask(where(settings, socket_path), "/v1/ab", asked)
+    answer = SiteDaemon(where(settings, socket_path)).ab(parse_since(since, time.time()))
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
@@ -74,7 +74,7 @@ _ROWS = (
 )
 
 
-def _table(answer: dict[str, Any]) -> Table:
+def _table(answer: Mapping[str, Any]) -> Table:
     table = Table("", box=None, pad_edge=False)
     for name in ("planned", "observed", "difference"):
         table.add_column(name, justify="right")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import typer
 from foretime_estimators.jobs.errors import ForetimeError
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, site_listen
 from foretime_sidecar.cli.options.json_option import JsonOption
 
-_PATHS = (
-    ("breaker", "/v1/breaker"),
-    ("queue_order", "/v1/queue-order"),
-    ("brought", "/v1/brought"),
+_QUESTIONS: tuple[tuple[str, Callable[[SiteDaemon], Mapping[str, Any]]], ...] = (
+    ("breaker", SiteDaemon.breaker),
+    ("queue_order", SiteDaemon.queue_order),
+    ("brought", SiteDaemon.brought),
 )
 
 
@@ -29,11 +31,11 @@ def status(
 
     Example: [bold]foretime status[/bold]
     """
-    listen = site_listen(settings)
-    daemon, error = _asked(listen, "/healthz")
+    site = SiteDaemon(site_listen(settings))
+    daemon, error = _asked(site.health)
     asked = {"daemon": (daemon, error)}
-    for name, path in _PATHS:
-        asked[name] = _asked(listen, path) if daemon else (None, error)
+    for name, question in _QUESTIONS:
+        asked[name] = _asked(partial(question, site)) if daemon else (None, error)
 
     # Imports all settings, which takes longer than the daemon does.
     from foretime_sidecar.cli.options.site_settings import find_settings
@@ -46,9 +48,9 @@ def status(
     raise typer.Exit(int(daemon is None or answer["table_error"] is not None))
 
 
-def _asked(listen: str, path: str) -> tuple[dict[str, Any] | None, str | None]:
+def _asked(ask: Callable[[], Mapping[str, Any]]) -> tuple[Mapping[str, Any] | None, str | None]:
     """Give the answer, or why there is none."""
     try:
-        return ask(listen, path, {}), None
+        return ask(), None
     except ForetimeError as error:
         return None, str(error)

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
@@ -91,7 +91,7 @@ def enable(settings: SettingsOption = None, as_json: JsonOption = False) -> None
     removed = switch_on(path)
     breaker, problem = "", ""
     try:
-        answer = ask(chosen.api.listen, "/v1/breaker/reset", {}, "POST")
+        answer = SiteDaemon(chosen.api.listen).reset_breaker()
     except ForetimeError as error:
         problem = str(error)
     else:

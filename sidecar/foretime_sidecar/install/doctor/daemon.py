@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foretime_estimators.jobs.errors import ForetimeError
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.install.doctor.checkup import Finding, ok, problem, warning
 from foretime_sidecar.settings.settings import Settings
 
@@ -12,7 +12,7 @@ from foretime_sidecar.settings.settings import Settings
 def daemon(settings: Settings) -> Finding:
     """Look whether the daemon does its work."""
     try:
-        answer = ask(settings.api.listen, "/healthz", {})
+        answer = SiteDaemon(settings.api.listen).health()
     except ForetimeError as error:
         what, _, remedy = str(error).partition("; ")
         return problem(what, remedy or "look at its log")

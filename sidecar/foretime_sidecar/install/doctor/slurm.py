@@ -13,7 +13,7 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.mocks.plugin_files import plugin_file
 
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.clients.client import QueueState
 from foretime_sidecar.clients.slurm.controller import SlurmController, slurm_conf_path
 from foretime_sidecar.clients.slurm.job_note import read_note
@@ -350,9 +350,9 @@ def hook_reached(settings: Settings, now: int) -> Finding:
         return ok(f"can't be told in mode {settings.hook.mode}, as nothing is changed")
     if settings.starts_now:
         return ok("not needed: jobs are raised, and the hook changes none")
-    asked = {"since": now - _RECENT_S, "limit": 10_000}
     try:
-        found = ask(settings.api.listen, "/v1/decisions", asked)["decisions"]
+        site = SiteDaemon(settings.api.listen)
+        found = site.decisions(since=now - _RECENT_S, limit=10_000)["decisions"]
     except ForetimeError as error:
         return warning(f"can't be told: {str(error).partition('; ')[0]}", "start the daemon")
     missed = [one["job_id"] for one in found if one["action"] == "unplanned"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
 
 from foretime_sidecar.settings.daemon_address import TOKEN_HEADER, TOKEN_PATH
+from foretime_sidecar.web.api.answer_types import TokenAnswer
+from foretime_sidecar.web.api.described_answers import answers
 from foretime_sidecar.web.auth.callers import SHOW_WHO_YOU_ARE, ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.change_tokens import VALID_S, ChangeTokens
 
@@ -18,8 +20,8 @@ _CHANGE_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 def add_change_token(app: FastAPI, tokens: ChangeTokens) -> None:
     """Add the path to the application; it is described in ``docs/api.md``."""
 
-    @app.get(TOKEN_PATH)
-    def token(caller: Asker) -> dict[str, Any]:
+    @app.get(TOKEN_PATH, **answers(TokenAnswer))
+    def token(caller: Asker) -> TokenAnswer:
         """Give the token that a request must show if it changes anything."""
         return {"token": tokens.make(_known(caller)), "valid_s": VALID_S}
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Depends, FastAPI, Query
+from fastapi import Depends, FastAPI
 
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.scoreboard.estimator_switches import better
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
+from foretime_sidecar.web.api.answer_types import EstimatorsAnswer, EstimatorSwitchesAnswer
+from foretime_sidecar.web.api.described_answers import answers
+from foretime_sidecar.web.api.parameters import Since
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 
 Asker = Annotated[Caller, Depends(caller_of)]
@@ -18,8 +21,8 @@ Asker = Annotated[Caller, Depends(caller_of)]
 def add_estimators(app: FastAPI, sidecar: Sidecar) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
-    @app.get("/v1/estimators")
-    def estimators(caller: Asker) -> dict[str, Any]:
+    @app.get("/v1/estimators", **answers(EstimatorsAnswer, 404))
+    def estimators(caller: Asker) -> EstimatorsAnswer:
         """Give the scores of all estimators on the site's jobs."""
         operators_only(caller)
         board = _scoreboard(sidecar).board
@@ -31,18 +34,18 @@ def add_estimators(app: FastAPI, sidecar: Sidecar) -> None:
                 "ask again in some minutes: the daemon has just begun",
             )
         best = better(board)
-        return {
-            **dataclasses.asdict(board),
-            "more_accurate": None if best is None else best.name,
-            "scheme": sidecar.settings.accuracy.scheme,
-        }
+        parts = {field.name: getattr(board, field.name) for field in dataclasses.fields(board)}
+        return EstimatorsAnswer(
+            **parts,
+            more_accurate=None if best is None else best.name,
+            scheme=sidecar.settings.accuracy.scheme,
+        )
 
-    @app.get("/v1/estimators/switches")
-    def switches(caller: Asker, since: Annotated[int, Query(ge=0)] = 0) -> dict[str, Any]:
+    @app.get("/v1/estimators/switches", **answers(EstimatorSwitchesAnswer, 404))
+    def switches(caller: Asker, since: Since = 0) -> EstimatorSwitchesAnswer:
         """Give which estimator was in use since when, and which was found to be better."""
         operators_only(caller)
-        found = _scoreboard(sidecar).switches.all(since)
-        return {"switches": [dataclasses.asdict(switch) for switch in found]}
+        return {"switches": _scoreboard(sidecar).switches.all(since)}
 
 
 def _scoreboard(sidecar: Sidecar) -> ShadowScoreboard:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Depends, FastAPI, Path, Query
 from foretime_estimators.jobs.errors import InputError, StateError
@@ -31,7 +31,9 @@ from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS, WaitFo
 from foretime_sidecar.forecasts.wait_map import WaitMap
 from foretime_sidecar.queue.forecast_question import NewJob
 from foretime_sidecar.web.api import forecast_answers
+from foretime_sidecar.web.api.answer_types import MapAnswer, PartitionMap, ReliabilityAnswer
 from foretime_sidecar.web.api.bound_answers import bound_answer
+from foretime_sidecar.web.api.described_answers import answers, refusals
 from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS, coarse_forecast, coarse_grid
 from foretime_sidecar.web.auth.callers import SHOW_WHO_YOU_ARE, ApiError, Caller, caller_of
 from foretime_sidecar.web.connections.fair_turns import FairTurns
@@ -50,42 +52,64 @@ Parameters = Annotated[JobParameters, Query()]
 def add_forecasts(app: FastAPI, desk: ForecastDesk, turns: FairTurns) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
-    @app.get("/v1/forecast")
+    @app.get("/v1/forecast", **refusals())
     async def forecast(caller: Asker, parameters: Parameters) -> ForecastAnswer:
         """Say when a job submitted now would start."""
         return await turns.take(
             caller, lambda: desk.answer(desk.question(parameters, caller), caller)
         )
 
-    @app.get("/v1/advice")
+    @app.get("/v1/advice", **refusals())
     async def advice(caller: Asker, parameters: Parameters) -> Advice:
         """Say when the same work would start in other shapes."""
         return await turns.take(
             caller, lambda: desk.advice(desk.question(parameters, caller), caller)
         )
 
-    @app.get("/v1/map")
+    @app.get("/v1/map", **answers(MapAnswer))
     def wait_map(
-        caller: Asker, partition: Annotated[str | None, Query(min_length=1, max_length=255)] = None
-    ) -> dict[str, Any]:
+        caller: Asker,
+        partition: Annotated[
+            str | None,
+            Query(min_length=1, max_length=255, description="Of this Slurm partition alone."),
+        ] = None,
+    ) -> MapAnswer:
         """Give expected waits over job size and requested time."""
         return desk.map(partition, caller)
 
-    @app.get("/v1/reliability")
+    @app.get("/v1/reliability", **answers(ReliabilityAnswer))
     def reliability(
-        _: Asker, days: Annotated[int, Query(ge=1, le=366)] = RELIABILITY_DAYS
-    ) -> dict[str, Any]:
+        _: Asker,
+        days: Annotated[
+            int, Query(ge=1, le=366, description="Of forecasts made in so many days up to now.")
+        ] = RELIABILITY_DAYS,
+    ) -> ReliabilityAnswer:
         """Say how well forecasts have done, over all users."""
         return desk.reliability(days)
 
-    @app.get("/v1/jobs/forecasts")
-    def forecasts(caller: Asker, brief: bool = False) -> PendingForecasts:
+    @app.get("/v1/jobs/forecasts", **refusals())
+    def forecasts(
+        caller: Asker,
+        brief: Annotated[
+            bool,
+            Query(description="Leave out `quantiles` and what all jobs have in common."),
+        ] = False,
+    ) -> PendingForecasts:
         """Say when the pending jobs that the caller may see will start."""
         return desk.pending(caller, brief=brief)
 
-    @app.get("/v1/jobs/{job_id}/forecast")
+    @app.get("/v1/jobs/{job_id}/forecast", **refusals(404))
     def of_job(
-        caller: Asker, job_id: Annotated[str, Path(min_length=1, max_length=64)]
+        caller: Asker,
+        job_id: Annotated[
+            str,
+            Path(
+                min_length=1,
+                max_length=64,
+                description="Of the queue; a task of an array is ARRAY_TASK on Slurm.",
+                examples=["4711", "4711_3"],
+            ),
+        ],
     ) -> ForecastAnswer:
         """Say when a job in the queue will start, or did."""
         return desk.of_job(job_id, caller)
@@ -355,7 +379,7 @@ class ForecastDesk:
         cheapest = min(worthwhile)[1] if worthwhile else None
         return Advice(asked=asked, alternatives=alternatives, cheapest=cheapest)
 
-    def map(self, slurm_partition: str | None, caller: Caller) -> dict[str, Any]:
+    def map(self, slurm_partition: str | None, caller: Caller) -> MapAnswer:
         """Give the latest maps, or that of one slurm_partition."""
         self._admit(caller)
         forecasting, _ = self.board()
@@ -368,8 +392,8 @@ class ForecastDesk:
             "maps": [self._map(one, caller) for one in shown],
         }
 
-    def _map(self, drawn: WaitMap, caller: Caller) -> dict[str, Any]:
-        one = {
+    def _map(self, drawn: WaitMap, caller: Caller) -> PartitionMap:
+        one: PartitionMap = {
             "partition": drawn.slurm_partition,
             "made_at": drawn.made_at,
             "sizes": drawn.sizes,
@@ -382,20 +406,19 @@ class ForecastDesk:
             one["bound_95_s"] = coarse_grid(drawn.bound_95_s, drawn.made_at)
         return one
 
-    def reliability(self, days: int) -> dict[str, Any]:
+    def reliability(self, days: int) -> ReliabilityAnswer:
         """Answer how well forecasts have done."""
         forecasting, _ = self.board()
         done = forecasting.reliability_of(self.now(), days)
         if done is None:
             raise StateError("forecasts are not kept here; look at the daemon's log")
-        kept = None
-        if forecasting.bounds is not None:
-            kept = dataclasses.asdict(forecasting.bounds.kept(self.now(), days))
-        return {
-            **dataclasses.asdict(done),
-            "start_no_later_than": kept,
-            "smallest_group": self._sidecar.settings.api.smallest_group,
-        }
+        bounds = forecasting.bounds
+        parts = {field.name: getattr(done, field.name) for field in dataclasses.fields(done)}
+        return ReliabilityAnswer(
+            **parts,
+            start_no_later_than=None if bounds is None else bounds.kept(self.now(), days),
+            smallest_group=self._sidecar.settings.api.smallest_group,
+        )
 
     def _own_jobs(self, user: str | None) -> list[FinishedJob]:
         if user is None:

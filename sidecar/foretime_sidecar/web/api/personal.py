@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, cast
 
-from fastapi import Depends, FastAPI, Query
+from fastapi import Depends, FastAPI
 
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.store.personal_data import data_of
+from foretime_sidecar.web.api.answer_types import ForgetAnswer, PersonalAnswer
+from foretime_sidecar.web.api.described_answers import answers
+from foretime_sidecar.web.api.parameters import User
 from foretime_sidecar.web.auth.callers import Caller, caller_of
 
 Asker = Annotated[Caller, Depends(caller_of)]
-Name = Annotated[str | None, Query(min_length=1, max_length=255)]
 
 
 def add_personal(app: FastAPI, sidecar: Sidecar, clock: Callable[[], float]) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
-    @app.get("/v1/me")
-    def me(caller: Asker, user: Name = None) -> dict[str, Any]:
+    @app.get("/v1/me", **answers(PersonalAnswer))
+    def me(caller: Asker, user: User = None) -> PersonalAnswer:
         """Give all that is stored of the caller."""
         name = _whose(caller, user)
         with sidecar.lock:
             learned = sidecar.learner.describe(user=name)
             forgotten_at = sidecar.store.forgotten_at(name)
-        return {
-            "user": name,
-            **data_of(sidecar.store, name),
-            "learned": [dataclasses.asdict(history) for history in learned],
-            "forgotten_at": forgotten_at,
-        }
+        stored = data_of(sidecar.store, name)
+        answer = {"user": name, **stored, "learned": learned, "forgotten_at": forgotten_at}
+        return cast(PersonalAnswer, answer)  # its tables are those of the store
 
-    @app.post("/v1/me/forget")
-    def forget(caller: Asker, user: Name = None) -> dict[str, Any]:
+    @app.post("/v1/me/forget", **answers(ForgetAnswer))
+    def forget(caller: Asker, user: User = None) -> ForgetAnswer:
         """Erase all that is stored of the caller."""
         name, now = _whose(caller, user), math.floor(clock())
         erased = sidecar.forget(name, now)

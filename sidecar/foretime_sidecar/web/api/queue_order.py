@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query
 from foretime_estimators.time_units import DAY_S
@@ -12,7 +12,15 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.ordering.order_switches import qualities_of
 from foretime_sidecar.ordering.order_words import why_chosen
 from foretime_sidecar.store.order_switches import OrderSwitch
+from foretime_sidecar.web.api.answer_types import (
+    ExplainedSwitch,
+    OrderSwitchesAnswer,
+    OrderTry,
+    QueueOrderAnswer,
+)
+from foretime_sidecar.web.api.described_answers import answers
 from foretime_sidecar.web.api.forecasts import ForecastDesk
+from foretime_sidecar.web.api.parameters import Since
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 
 MOST_SWITCHES = 10_000
@@ -23,17 +31,19 @@ Asker = Annotated[Caller, Depends(caller_of)]
 def add_queue_order(app: FastAPI, desk: ForecastDesk) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
-    @app.get("/v1/queue-order")
-    def queue_order(caller: Asker) -> dict[str, Any]:
+    @app.get("/v1/queue-order", **answers(QueueOrderAnswer))
+    def queue_order(caller: Asker) -> QueueOrderAnswer:
         """Say which order the queue is kept in, since when, and why."""
         return queue_order_answer(desk, caller)
 
-    @app.get("/v1/queue-order/switches")
+    @app.get("/v1/queue-order/switches", **answers(OrderSwitchesAnswer, 404))
     def switches(
         caller: Asker,
-        since: Annotated[int, Query(ge=0)] = 0,
-        limit: Annotated[int, Query(ge=1, le=MOST_SWITCHES)] = 1000,
-    ) -> dict[str, Any]:
+        since: Since = 0,
+        limit: Annotated[
+            int, Query(ge=1, le=MOST_SWITCHES, description="The latest so many.")
+        ] = 1000,
+    ) -> OrderSwitchesAnswer:
         """Give the log of dynP's decisions."""
         operators_only(caller)
         switched = desk.sidecar.switched_order
@@ -48,12 +58,12 @@ def add_queue_order(app: FastAPI, desk: ForecastDesk) -> None:
         return {"switches": [_switch(one) for one in found]}
 
 
-def queue_order_answer(desk: ForecastDesk, caller: Caller) -> dict[str, Any]:
+def queue_order_answer(desk: ForecastDesk, caller: Caller) -> QueueOrderAnswer:
     """Answer which order the queue is kept in; figures for those who may know them alone."""
     sidecar = desk.sidecar
     settings, switched = sidecar.settings.queue_order, sidecar.switched_order
     starts = sidecar.scheduler.starts
-    answer: dict[str, Any] = {
+    answer: QueueOrderAnswer = {
         "set": settings.order,
         "order": settings.order if settings.keeps_order else None,
         "since": None,
@@ -73,12 +83,10 @@ def queue_order_answer(desk: ForecastDesk, caller: Caller) -> dict[str, Any]:
     if present is None or answer["refused"] is not None:
         return answer
     last_day = switched.log.since(desk.now() - DAY_S, MOST_SWITCHES)
-    answer |= {
-        "order": present.order,
-        "since": present.happened_at,
-        "instead_of": present.instead_of,
-        "switches_of_a_day": sum(one.instead_of is not None for one in last_day),
-    }
+    answer["order"] = present.order
+    answer["since"] = present.happened_at
+    answer["instead_of"] = present.instead_of
+    answer["switches_of_a_day"] = sum(one.instead_of is not None for one in last_day)
     if caller.sees_everybody or desk.why_coarse(caller) is None:
         answer["why"] = _why(present)
         answer["last_try"] = _last_try(sidecar)
@@ -96,11 +104,11 @@ def _why(switch: OrderSwitch) -> str:
     )
 
 
-def _switch(switch: OrderSwitch) -> dict[str, Any]:
-    return {**dataclasses.asdict(switch), "why": _why(switch)}
+def _switch(switch: OrderSwitch) -> ExplainedSwitch:
+    return ExplainedSwitch(**dataclasses.asdict(switch), why=_why(switch))
 
 
-def _last_try(sidecar: Sidecar) -> dict[str, Any] | None:
+def _last_try(sidecar: Sidecar) -> OrderTry | None:
     switched = sidecar.switched_order
     if switched is None or switched.last is None:
         return None

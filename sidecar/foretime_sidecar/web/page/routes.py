@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 import time
@@ -198,7 +199,7 @@ class _Page:
 
     def _record(self, now: int) -> dict[str, Any]:
         """Say how forecasts have done."""
-        answer = self._desk.reliability(RELIABILITY_DAYS)
+        answer = dataclasses.asdict(self._desk.reliability(RELIABILITY_DAYS))
         return {
             "reliability": reliability(answer),
             "scored": f"{answer['scored']:,}",

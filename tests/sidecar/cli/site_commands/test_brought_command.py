@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import typer
 from foretime_estimators.time_units import DAY_S
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.reports.brought_tables import brought_line
 from foretime_sidecar.cli.reports.status_report import _brought
 from foretime_sidecar.cli.site_commands import brought as command
@@ -49,12 +50,12 @@ def run(
 ) -> tuple[Result, dict[str, Any]]:
     asked: dict[str, Any] = {}
 
-    def ask(_listen: str, path: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    def ask(_: SiteDaemon, path: str, parameters: dict[str, Any]) -> dict[str, Any]:
         assert path == "/v1/brought"
         asked.update(parameters)
         return found
 
-    monkeypatch.setattr(command, "ask", ask)
+    monkeypatch.setattr(SiteDaemon, "ask", ask)
     return CliRunner().invoke(app, arguments), asked
 
 

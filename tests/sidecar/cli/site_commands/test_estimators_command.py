@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sidecar.answers.daemon_client import DaemonError
+from foretime_sidecar.answers.daemon_client import DaemonError, SiteDaemon
 from foretime_sidecar.cli.site_commands import estimators as command
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
@@ -86,17 +86,19 @@ def board(*rows: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def printed(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], *options: str) -> Result:
     asked = []
 
-    def ask(listen: str, path: str, question: dict[str, Any]) -> dict[str, Any]:
+    def ask(
+        daemon: SiteDaemon, path: str, question: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
         asked.append((path, question))
         return answer
 
-    monkeypatch.setattr(command, "ask", ask)
+    monkeypatch.setattr(SiteDaemon, "ask", ask)
     result = CliRunner().invoke(app, list(options))
     if result.exception is None:
         ((path, question),) = asked
         switches = "--switches" in options
         assert path == ("/v1/estimators/switches" if switches else "/v1/estimators")
-        assert set(question) <= {"since"}
+        assert set(question or ()) <= {"since"}
     return result
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sidecar.answers.daemon_client import DaemonError, ask
+from foretime_sidecar.answers.daemon_client import DaemonError, SiteDaemon
 from foretime_sidecar.answers.forecast_asking import ask_forecast
 from foretime_sidecar.answers.wait_report import cheapest, wait_report
 from foretime_sidecar.cli.site_commands.wait import wait
@@ -90,9 +90,9 @@ def test_json_is_the_answer_of_the_daemon_itself(site: MockSite) -> None:
                  str(site.settings_path))  # fmt: skip
     answer = json.loads(result.output)
     question = {"ntasks": 64, "time": "1-00", "account": "p", "partition": "main"}
-    assert answer == ask(site.listen, "/v1/forecast", question)
+    assert answer == SiteDaemon(site.listen).ask("/v1/forecast", question)
     of_job = json.loads(run(site.waiting, "--json", "--socket", str(site.socket_path)).output)
-    assert of_job == ask(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
+    assert of_job == SiteDaemon(site.listen).ask(f"/v1/jobs/{site.waiting}/forecast", {})
     assert (of_job["job_id"], of_job["state"]) == (site.waiting, "pending")
 
 
@@ -133,9 +133,11 @@ def test_the_cheapest_change_by_which_it_is_done_sooner_is_offered(tmp_path: Pat
     with MockSite(tmp_path, slurm) as site:
         result = run("-n", "64", "-t", "10", "--scales", "--socket", str(site.socket_path))
         question = {"ntasks": 64, "time": "10", "scales": "true"}
-        advised = ask(site.listen, "/v1/advice", question)
+        advised = SiteDaemon(site.listen).ask("/v1/advice", question)
         of_job = run(str(wide), "--scales", "--socket", str(site.socket_path))
-        unsaid = ask(site.listen, "/v1/advice", {"ntasks": 64, "time": "10"})
+        unsaid = SiteDaemon(site.listen).ask(
+            "/v1/advice", {"ntasks": 64, "time": "10"}
+        )
     assert (unsaid["alternatives"], unsaid["cheapest"]) == ([], None), "it may not scale"
     # Beside the one that runs half of the machine is free, for as long.
     change = advised["alternatives"][advised["cheapest"]]
@@ -181,7 +183,7 @@ def test_no_daemon_is_one_line_and_its_own_exit_code(tmp_path: Path) -> None:
         "(systemctl status foretime)?"
     )
     with pytest.raises(DaemonError, match="no foretime daemon answers at 127"):
-        ask("127.0.0.1:9", "/v1/forecast", {})
+        SiteDaemon("127.0.0.1:9").ask("/v1/forecast", {})
 
 
 def test_a_daemon_that_restarts_is_asked_again(
@@ -194,9 +196,9 @@ def test_a_daemon_that_restarts_is_asked_again(
         if len(pauses) == 2:
             path.symlink_to(site.socket_path)
 
-    for sleeper in ("foretime_sidecar.answers.daemon_client.time", "tenacity.nap.time"):
-        monkeypatch.setattr(sleeper, SimpleNamespace(sleep=restart))
-    assert ask(f"unix:{path}", "/healthz", {})["status"] == "ok"
+    clock = "foretime_sidecar.answers.api_client.time"
+    monkeypatch.setattr(clock, SimpleNamespace(sleep=restart))
+    assert SiteDaemon(f"unix:{path}").ask("/healthz", {})["status"] == "ok"
     assert len(pauses) == 2
 
 
@@ -258,7 +260,7 @@ def test_an_answer_that_is_no_daemons_is_refused(tmp_path: Path, said: bytes) ->
         answering(tmp_path / "s", said) as listen,
         pytest.raises(DaemonError, match="no foretime daemon"),
     ):
-        ask(listen, "/v1/forecast", {"processors": 1, "time": "1"})
+        SiteDaemon(listen).ask("/v1/forecast", {"processors": 1, "time": "1"})
 
 
 def test_the_answer_of_another_version_is_refused(tmp_path: Path) -> None:
