@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from foretime_estimators.arrays import BoolArray
+from foretime_estimators.arrays import BoolArray, Float64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.engine.forward import usable_cores
 from foretime_sim.engine.queue_places import kept_by_limits
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import WaitForecasts
-from foretime_sim.waits.forward_forecaster import ForwardForecaster
+from foretime_sim.waits.forward_forecaster import ForwardForecaster, planned_waits
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.newcomers import Newcomers
 
@@ -23,14 +23,20 @@ from foretime_sidecar.forecasts.sample_cache import DrawnOnce
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
 _SAMPLES = (200, 100, 50, 20, 10)
-_FEWEST = 20  # of all pending jobs
+_FEWEST = 10  # of all pending jobs
+# A sample takes about half as long as a plan, in which jobs take all that they ask for.
+_OF_A_PLAN = 0.5
 # Seconds that forecasts of all pending jobs, of several as if they were let go, and of one job are
 # to take. A queue on nodes takes far longer to run forward than on a flat pool.
-_ALL_S, _LET_GO_S, _ONE_S = 15.0, 2.5, 0.4
+_ALL_S, _LET_GO_S, _ONE_S = 10.0, 2.5, 0.4
+# Somebody waits no longer for the answer about one job.
+_PATIENCE_S = 1.0
 # Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
 # A forecast of one job stands on as many samples at least, hurried on half.
 _FEWEST_OF_ONE = 10
+# The plan, and the runs that tell until when arrivals matter, take as long as so many samples.
+_BEFORE_SAMPLES = 3
 # So long others wait for a turn.
 _TURN_S = 1.0
 _OVER_S = 10 * 365 * 86_400
@@ -161,11 +167,14 @@ class ForecastLadder:
         Samples that the last forecast of the queue was made of.
     between
         Is called every second or so while the queue is forecast; ``None``: nothing is.
+    is_spared
+        Says whether there is no time to forecast the queue; ``None``: there is.
     """
 
     name = "forward"
     oracle = False
     between: Callable[[], None] | None = None
+    is_spared: Callable[[], bool] | None = None
 
     def __init__(
         self,
@@ -184,15 +193,15 @@ class ForecastLadder:
         self._s_per_sample = 0.0  # as it was last
 
     def can_afford(self, s_per_run: float, samples: int = _FEWEST) -> bool:
-        """Say whether so many samples fit into the time, if one takes so many seconds."""
-        return s_per_run * samples <= _ALL_S
+        """Say whether so many samples fit into the time, if the plan takes so many seconds."""
+        return _OF_A_PLAN * s_per_run * samples <= _ALL_S
 
     def samples(self, jobs: int, asked: int = 2) -> int:
         """Give how many samples of a queue of so many jobs are drawn; 0: it is not run forward.
 
-        As many as the last runs say that there is time for: 15 s for all pending jobs, 0.4 s for
-        one job on all cores; at least 20 (of one job, 10), at most 200. Those are run for which
-        there proves to be time.
+        As many as the last runs say that there is time for: 10 s for all pending jobs, 0.4 s for
+        one job on all cores; at least 10, at most 200. Those are run for which there proves to be
+        time.
         """
         if jobs > self._most_jobs:
             return 0
@@ -203,40 +212,58 @@ class ForecastLadder:
                 budget_s = _ONE_S * (1 if self.hurried else usable_cores())
             most = budget_s / self._s_per_sample
         most = min(most, _SAMPLES[0])
-        offered = _SAMPLES if asked == 1 else _SAMPLES[:-1]
         if self.hurried:
             most /= 4
-        return next((samples for samples in offered if samples <= most), offered[-1])
+        return next((samples for samples in _SAMPLES if samples <= most), _FEWEST)
 
-    def forecast(self, moment: Moment) -> WaitForecasts:
-        """Say how much longer the jobs asked about will wait."""
-        forecasts, pace = self._forecast(moment, _ALL_S, self.between)
+    def is_quick_for_one(self) -> bool:
+        """Say whether somebody can wait for the forecast of one job, by how long samples took."""
+        fewest = _FEWEST_OF_ONE / (1 if self.hurried else usable_cores())
+        return self._s_per_sample * (fewest + _BEFORE_SAMPLES) <= _PATIENCE_S
+
+    def forecast(self, moment: Moment, planned_s: Float64Array | None = None) -> WaitForecasts:
+        """Say how much longer the jobs asked about will wait; `planned_waits` if they are known."""
+        if self.is_spared is not None and self.is_spared():
+            return WaitForecasts.none(len(moment.asked))
+        forecasts, pace = self._forecast(moment, _ALL_S, self.between, planned_s)
         self.drawn = 0 if pace is None else pace.run
         # A run for one job ends when it has started, and tells little.
         if pace is not None and pace.run and len(moment.asked) > 1:
             self._s_per_sample = pace.spent_s() / pace.run
         return forecasts
 
+    def starts_at_once(self, moment: Moment) -> BoolArray:
+        """Say which of the jobs asked about start by the scheduler's plan at once."""
+        return np.asarray(~np.isnan(planned_waits(moment, NOW_S)))
+
     def consider(self, moment: Moment) -> WaitForecasts:
         """Say the same of jobs that are not in the queue, in less time."""
         return self._forecast(moment, _LET_GO_S)[0]
 
     def _forecast(
-        self, moment: Moment, all_s: float, between: Callable[[], None] | None = None
+        self,
+        moment: Moment,
+        all_s: float,
+        between: Callable[[], None] | None = None,
+        planned_s: Float64Array | None = None,
     ) -> tuple[WaitForecasts, _Budget | None]:
         kept = kept_by_limits(moment.snapshot)
         if self._knows_limits or not kept.any():
-            return self._forecast_all(moment, all_s, between)
+            return self._forecast_all(moment, all_s, between, planned_s)
         free = ~kept[moment.asked - len(moment.snapshot.running)]
-        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s, between)
+        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s, between, None)
         answer = WaitForecasts.none(len(free))
         answer.wait_s[free], answer.starts_now[free] = some.wait_s, some.starts_now
-        planned_s = np.full(len(free), np.nan)
-        planned_s[free] = np.nan if some.planned_s is None else some.planned_s
-        return replace(answer, planned_s=planned_s), pace
+        plans_s = np.full(len(free), np.nan)
+        plans_s[free] = np.nan if some.planned_s is None else some.planned_s
+        return replace(answer, planned_s=plans_s), pace
 
     def _forecast_all(
-        self, moment: Moment, all_s: float, between: Callable[[], None] | None
+        self,
+        moment: Moment,
+        all_s: float,
+        between: Callable[[], None] | None,
+        planned_s: Float64Array | None,
     ) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)
         samples = self.samples(len(moment.snapshot), asked)
@@ -261,7 +288,9 @@ class ForecastLadder:
             newcomers=self._models.newcomers,
             now_within_s=self._now_within_s,
         )
-        return forward.forecast(moment), pace
+        if planned_s is None:
+            planned_s = planned_waits(moment)
+        return forward.beside_plan(moment, planned_s), pace
 
     def submitted(self, job: JobRequest) -> None:
         """Learn from a submission."""

@@ -200,9 +200,12 @@ class NewJobForecast:
         Jobs that would be before it in the queue's order.
     board
         Of the queue that it would join.
+    assumed
+        What was assumed of this job besides, in words.
     """
 
     job: NewJob
     waits: Waits | None
     ahead: int
     board: Board
+    assumed: tuple[str, ...] = ()

@@ -103,6 +103,8 @@ class CalibratedBest:
         if self._known is not None:
             self._site_runs = SiteRuns(self._known, self._most_jobs, models, self._most_s)
             forecasters.insert(0, self._site_runs)
+            runs = self._site_runs
+            self._ladder.is_spared = lambda: runs.is_slow
         if can_learn_waits():
             forecasters.append(LearnedWaits(NOW_S))
         self._best = BestOf(
@@ -174,6 +176,23 @@ class CalibratedBest:
     def consider(self, moment: Moment) -> WaitForecasts:
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
         return self._calibrated.consider(moment)
+
+    @property
+    def _runs(self) -> SiteRuns | ForecastLadder:
+        """What runs the queue forward."""
+        if self._site_runs is not None and self._site_runs.ran is not None:
+            return self._site_runs
+        return self._ladder
+
+    @property
+    def is_quick_for_one(self) -> bool:
+        """Whether a question about one job is answered while somebody waits."""
+        runs_the_queue = self._best.spoke[:1] == (self._runs.name,)
+        return not runs_the_queue or self._runs.is_quick_for_one()
+
+    def starts_at_once(self, moment: Moment) -> bool:
+        """Say whether the job asked about starts at once by the scheduler's plan."""
+        return bool(self._runs.starts_at_once(moment).all())
 
     def runtimes(
         self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]

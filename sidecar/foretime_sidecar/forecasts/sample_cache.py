@@ -43,13 +43,14 @@ class DrawnOnce:
         before = sorted({at for at, _ in self._drawn} - {now})[:-1]
         self._drawn = {key: drawn for key, drawn in self._drawn.items() if key[0] not in before}
         # The queue itself is asked about first, then what would be if.
-        whose, drawn = self._drawn.get((now, samples), ((), None))
+        enough = min((n for at, n in self._drawn if at == now and n >= samples), default=samples)
+        whose, drawn = self._drawn.get((now, enough), ((), None))
         if drawn is not None and _begins_with(jobs, whose):
             if len(jobs) == len(whose):
-                return drawn
+                return drawn[:samples]
             if len(jobs) == len(whose) + 1:
                 last = np.full((samples, 1), jobs[-1].requested_time, dtype=np.int64)
-                return np.hstack([drawn, last])
+                return np.hstack([drawn[:samples], last])
         fresh = self._runtimes.sample(jobs, age, now, samples, rng)
         self._drawn.setdefault((now, samples), (jobs, fresh))
         return fresh

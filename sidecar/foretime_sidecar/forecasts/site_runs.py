@@ -6,17 +6,17 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
+from foretime_estimators.arrays import BoolArray, Float64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
-from foretime_sim.engine.forward import start_times_of
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
+from foretime_sim.waits.forward_forecaster import planned_waits
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
@@ -58,6 +58,25 @@ class SiteKnowledge(Protocol):
     def note_runs(self, why_not: str) -> None:
         """Take note why the queue was not run forward as the site schedules; "": it was."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """How a first run of a queue went.
+
+    Attributes
+    ----------
+    too_slow
+        Why the queue is not run forward so; "": it is.
+    planned_s
+        What `planned_waits` gives; ``None`` if it is too slow.
+    coarse
+        Whether runs are to be coarse.
+    """
+
+    too_slow: str
+    planned_s: Float64Array | None = None
+    coarse: bool = False
 
 
 class SiteRuns:
@@ -115,6 +134,22 @@ class SiteRuns:
         """Samples that the last forecast of the queue was made of."""
         return self._ladder.drawn
 
+    def starts_at_once(self, moment: Moment) -> BoolArray:
+        """As of `ForecastLadder`, if the queue itself was forecast by the site's rules."""
+        if self.ran is None:
+            raise InputError("the queue is not run forward as this site schedules")
+        by_site, _ = as_site(moment, self.ran, self._known.read_at)
+        return self._ladder.starts_at_once(coarsely(by_site) if self._coarse else by_site)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a forecast of the queue takes so long that no other run of it has time, too."""
+        return self.ran is not None and not self.is_quick_for_one()
+
+    def is_quick_for_one(self) -> bool:
+        """As of `ForecastLadder`."""
+        return self._ladder.is_quick_for_one()
+
     @property
     def between(self) -> Callable[[], None] | None:
         """As of `ForecastLadder`."""
@@ -134,12 +169,13 @@ class SiteRuns:
         if site is not None:
             try:
                 by_site, leaves_out = as_site(moment, site, self._known.read_at)
-                why_not, coarse = self._why_too_slow(by_site)
+                trial = self._tried(by_site)
+                why_not = trial.too_slow
                 if not why_not:
-                    if coarse:
+                    if trial.coarse:
                         by_site, leaves_out = coarsely(by_site), (*leaves_out, COARSELY)
-                    answer = self._ladder.forecast(by_site)
-                    ran, self.leaves_out, self._coarse = site, leaves_out, coarse
+                    answer = self._ladder.forecast(by_site, trial.planned_s)
+                    ran, self.leaves_out, self._coarse = site, leaves_out, trial.coarse
             except Exception as error:  # noqa: BLE001 - a mistake must not cost all forecasts
                 why_not = f"{error}" if isinstance(error, InputError) else repr(error)
             self._note(why_not)
@@ -157,8 +193,8 @@ class SiteRuns:
             self._note(f"a job that is not in the queue: {error}")
             return WaitForecasts.none(len(moment.asked))
 
-    def _why_too_slow(self, moment: Moment) -> tuple[str, bool]:
-        """Run the queue with all that jobs ask for; say if that takes too long, or coarse runs do.
+    def _tried(self, moment: Moment) -> _Trial:
+        """Run the queue with all that jobs ask for, and say how that went.
 
         Under Slurm coarsely first: that also tells whether the queue is to be run so.
         """
@@ -166,31 +202,29 @@ class SiteRuns:
         if self._slow is not None:
             slow_jobs, since, said = self._slow
             if jobs > _SHORTER * slow_jobs and 0 <= now - since < _TRIED_AGAIN_S:
-                return said, False
-        if not len(moment.asked):
-            return "", False
-        said, coarse = "", isinstance(moment.policy.backfill, Slurm)
+                return _Trial(said)
+        coarse = isinstance(moment.policy.backfill, Slurm)
         try:
-            took_s = self._once(coarsely(moment) if coarse else moment)
+            took_s, planned_s = self._once(coarsely(moment) if coarse else moment)
+            trial = _Trial("", planned_s, coarse)
             if coarse and took_s <= _COARSE_S:
-                exactly_s = self._once(moment)
+                exactly_s, planned_s = self._once(moment)
                 if self._ladder.can_afford(exactly_s, _ENOUGH):
-                    coarse = False
+                    trial = _Trial("", planned_s)
             if not self._ladder.can_afford(took_s) and not math.isinf(self._bound.limit_s):
-                said = f"a run of {jobs:,} jobs takes {took_s:.1f} s"
+                trial = _Trial(f"a run of {jobs:,} jobs takes {took_s:.1f} s")
         except TooLongError:
-            said = f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s"
-        self._slow = (jobs, now, said) if said else None
-        return said, coarse
+            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s")
+        self._slow = (jobs, now, trial.too_slow) if trial.too_slow else None
+        return trial
 
-    def _once(self, moment: Moment) -> float:
-        """Run the queue once, and give how long that took, seconds of a processor."""
-        requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
+    def _once(self, moment: Moment) -> tuple[float, Float64Array]:
+        """Plan the queue; give how long that took, seconds of a processor, and the plan."""
 
-        def run_once() -> float:
+        def run_once() -> tuple[float, Float64Array]:
             began = time.thread_time()
-            start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
-            return time.thread_time() - began
+            planned_s = planned_waits(moment)
+            return time.thread_time() - began, planned_s
 
         return self._bound.run(run_once)
 

@@ -26,6 +26,7 @@ from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
+from foretime_sidecar.forecasts.alike_waits import MOST, AlikeWaits
 from foretime_sidecar.forecasts.forecast_board import (
     Board,
     JobForecast,
@@ -61,6 +62,10 @@ _MAP_EVERY_S = 300
 _MAP_AT_A_TIME_S = 5.0
 _SAVED_EVERY_S = 3600
 _MODEL = "calibration"
+_BY_ALIKE = (
+    f"as the queue is long, this is what the {MOST} waiting jobs most like it are forecast, or a"
+    " start at once where there is room"
+)
 # Answers that are kept of one look at the queue.
 _MOST_ASKED = 100
 # Jobs that ended longer ago are not learned from at a start.
@@ -92,6 +97,15 @@ class ServedForecaster(WaitForecaster, Protocol):
 
     def consider(self, moment: Moment) -> WaitForecasts:
         """Forecast jobs that are not in the queue as the moment has it; nothing is kept of it."""
+        ...
+
+    @property
+    def is_quick_for_one(self) -> bool:
+        """Whether a question about one job is answered while somebody waits."""
+        ...
+
+    def starts_at_once(self, moment: Moment) -> bool:
+        """Say whether the job asked about starts at once by the scheduler's plan."""
         ...
 
     def runtimes(
@@ -215,6 +229,7 @@ class WaitForecasting:
         self._scored_at: int | None = None
         self.reliability: Reliability | None = None
         self.kept_bounds: KeptBounds | None = None
+        self._alike: AlikeWaits | None = None
         self._reliabilities: dict[int, tuple[int, Reliability]] = {}
         self._settings = settings
         self._forecaster = forecaster
@@ -577,7 +592,27 @@ class WaitForecasting:
             check_qos(board.site, job.qos, request.user, request.project, request.queue)
         asked = moment.with_job(job)
         ahead = int(places(asked.snapshot, moment.policy)[-1])
+        assumed: tuple[str, ...] = ()
         with self._one_at_a_time:
-            made = self._forecaster.consider(asked)
+            made = None
+            if not self._forecaster.is_quick_for_one:
+                made = self._by_alike(asked, ahead, board)
+                assumed = (_BY_ALIKE,)
+            if made is None:
+                made, assumed = self._forecaster.consider(asked), ()
             (waits,) = self._told(asked, made, np.array([ahead == 0]), board.site, job)
-        return NewJobForecast(job, waits, ahead, board)
+        return NewJobForecast(job, waits, ahead, board, assumed)
+
+    def _by_alike(self, asked: Moment, ahead: int, board: Board) -> WaitForecasts | None:
+        """Give the forecast of the waiting jobs most like one; ``None``: none is."""
+        if self._alike is None or self._alike.board is not board:
+            self._alike = AlikeWaits(board)
+        wait_s = self._alike.wait_s(asked.requests[int(asked.asked[0])], ahead)
+        if wait_s is None:
+            return None
+        at_once = self._forecaster.starts_at_once(asked)
+        if at_once:  # those like it that waited did not
+            wait_s = np.zeros(len(LEVELS))
+        planned_s = np.array([0.0 if at_once else np.nan])
+        wait_s = np.maximum(wait_s, asked.to_come_s()[0])
+        return WaitForecasts(wait_s[np.newaxis], np.array([float(at_once)]), planned_s)

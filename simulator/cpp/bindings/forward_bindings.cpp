@@ -85,9 +85,9 @@ Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Colum
 }
 
 Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arrivals,
-          const std::optional<std::vector<std::size_t>>& only, std::size_t threads) {
+          const std::optional<std::vector<std::size_t>>& only, std::size_t threads, Seconds until) {
   const std::size_t jobs = beginning.running.size() + beginning.pending.size();
-  const Samples samples{actual_runtime.shape(0), actual_runtime.data(), arrivals};
+  const Samples samples{actual_runtime.shape(0), actual_runtime.data(), arrivals, until};
   const std::size_t columns = only ? only->size() : jobs;
   nb::capsule owner;
   auto* start_time = owned_array<std::int64_t>(samples.count * columns, owner);
@@ -276,7 +276,7 @@ void register_forward(nb::module_& m) {
       .def("add_limit", &add_limit, nb::arg("jobs"), nb::arg("most_jobs").none(),
            nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
-           nb::arg("threads"))
+           nb::arg("threads"), nb::arg("until"))
       .def("first_pass", &first_pass_of)
       .def("engine", &begun_engine, nb::arg("actual_runtime"));
 

@@ -186,9 +186,9 @@ void Engine::advance(Seconds until) {
   now_ = std::max(now_, until);
 }
 
-bool Engine::finish_awaited() {
+bool Engine::finish_awaited(Seconds until) {
   until_awaited_ = true;
-  run(kNever, false);
+  run(until, false);
   until_awaited_ = false;
   return awaited_ == 0;
 }

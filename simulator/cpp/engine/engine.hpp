@@ -85,8 +85,8 @@ class Engine final : private Pass {
   void settle() { run(now_, false); }
   // To the last event.
   void finish() { run(kNever, false); }
-  // Until every job marked as awaited has started; false if one never does.
-  bool finish_awaited();
+  // Until every job marked as awaited has started, and not beyond a time; false if one has not.
+  bool finish_awaited(Seconds until = kNever);
 
   // Begun from a snapshot: when the ends of overstaying jobs were last worked out, before any
   // running job is added; and after all jobs, how the last pass left the queue. Without a pass due

@@ -269,7 +269,8 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   // A limit of the site may never let a job start.
-  if (!engine.finish_awaited() && !prepared.slurm && !prepared.pbs) {
+  if (!engine.finish_awaited(samples.until) && samples.until == kNever && !prepared.slurm &&
+      !prepared.pbs) {
     throw std::logic_error("a forward run left jobs waiting for ever");
   }
   const auto start_of = [&engine](std::size_t index) {
@@ -305,7 +306,7 @@ std::vector<StartedBy> first_pass(const Beginning& beginning) {
   const std::size_t running = beginning.running.size();
   // What runs goes on: who starts now does so beside it.
   const std::vector<Seconds> for_ever(running + beginning.pending.size(), kNever);
-  const Samples samples{1, for_ever.data(), {}};
+  const Samples samples{1, for_ever.data(), {}, kNever};
   const Prepared prepared = prepare(beginning, std::nullopt);
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
   begin(engine, beginning, samples, prepared, 0);
@@ -320,7 +321,7 @@ std::vector<StartedBy> first_pass(const Beginning& beginning) {
 
 std::unique_ptr<Engine> begun(const Beginning& beginning, const Seconds* actual_runtime,
                               std::vector<std::size_t>& order) {
-  const Samples samples{1, actual_runtime, {}};
+  const Samples samples{1, actual_runtime, {}, kNever};
   const Prepared prepared = prepare(beginning, std::nullopt);
   auto engine = std::make_unique<Engine>(beginning.machine, beginning.policy, beginning.now,
                                          beginning.reservations);

@@ -93,6 +93,7 @@ struct Samples {
   std::size_t count = 0;
   const Seconds* actual_runtime = nullptr;  // a row a sample: the running jobs, then the pending
   Arrivals arrivals;
+  Seconds until = kNever;  // runs end there; who has not started by then never does
 };
 
 // How each pending job starts in one pass at the moment itself, all that run going on beyond it.

@@ -181,7 +181,7 @@ def forward_runs(
     >>> forward_runs(Snapshot.of(engine), Policy(), runtimes).tolist()
     [[0, 600], [0, 3600]]
     """
-    return _run(snapshot, policy, actual_runtime, None, arrivals, threads)
+    return _run(snapshot, policy, actual_runtime, None, arrivals, threads, None)
 
 
 def start_times_of(
@@ -192,6 +192,7 @@ def start_times_of(
     *,
     arrivals: SampledArrivals | None = None,
     threads: int | None = None,
+    until: int | None = None,
 ) -> Int64Array:
     """Say when some pending jobs start, in each of many samples; runs end when they have.
 
@@ -202,6 +203,9 @@ def start_times_of(
         `Snapshot.with_job` has added.
     snapshot, policy, actual_runtime, arrivals, threads
         As for `forward_runs`.
+    until
+        Runs end at this time, seconds: who has not started by then has `NEVER`. ``None``: they
+        go on until all jobs asked about have started.
 
     Returns
     -------
@@ -228,7 +232,7 @@ def start_times_of(
         if at in seen:
             raise InputError(f"job {running + at} is asked about twice")
         seen.add(at)
-    starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads)
+    starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads, until)
     return starts[:, 0] if single else starts
 
 
@@ -279,6 +283,7 @@ def _run(
     only: list[int] | None,
     arrivals: SampledArrivals | None,
     threads: int | None,
+    until: int | None,
 ) -> Int64Array:
     runtimes = _checked_runtimes(snapshot, actual_runtime)
     if threads is None:
@@ -302,7 +307,8 @@ def _run(
                 own_arrivals(coming, site, told_of(ToldJob, arrivals.owners), owner)
             elif names is not None:
                 own_pbs_arrivals(coming, names, told_of(ToldPbsJob, arrivals.owners), owner)
-    starts: Int64Array = np.minimum(beginning.run(runtimes, coming, only, threads), NEVER)
+    end = CORE_NEVER if until is None else until
+    starts: Int64Array = np.minimum(beginning.run(runtimes, coming, only, threads, end), NEVER)
     return starts
 
 

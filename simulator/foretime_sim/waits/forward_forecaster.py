@@ -133,8 +133,11 @@ class ForwardForecaster:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
+        return self.beside_plan(moment, planned_waits(moment))
+
+    def beside_plan(self, moment: Moment, planned_s: Float64Array) -> WaitForecasts:
+        """Say the same where `planned_waits` of the moment is known."""
         asked = moment.asked
-        planned_s = self._planned_waits(moment)
         # The scheduler knows no runtimes: who starts at once by its plan does.
         later = np.flatnonzero(~(planned_s <= self._now_within_s))
         wait_s = np.zeros((1, len(asked)), dtype=np.int64)
@@ -147,14 +150,6 @@ class ForwardForecaster:
         never = np.asarray((wait_s >= NEVER - moment.now).any(axis=0), dtype=np.bool_)
         quantiles = np.where(never[:, np.newaxis], np.nan, sample_quantiles(wait_s))
         return WaitForecasts(quantiles, np.where(never, np.nan, at_once), planned_s)
-
-    def _planned_waits(self, moment: Moment) -> Float64Array:
-        """Give the waits if every job took all of its request, NaN for one that never starts."""
-        if not len(moment.asked):
-            return np.zeros(0)
-        requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
-        starts = start_times_of(moment.asked, moment.snapshot, moment.policy, requested, threads=1)
-        return np.where(starts[0] < NEVER, starts[0] - moment.now, np.nan)
 
     def _sampled_waits(self, moment: Moment, asked: Int64Array) -> Int64Array:
         """Give sampled waits of jobs that do not start at once, shape (samples, asked)."""
@@ -208,6 +203,31 @@ class ForwardForecaster:
         self._runtimes.learn_one(job)
         if self._arrivals is not None:
             self._arrivals.finished(job)
+
+
+def planned_waits(moment: Moment, within_s: int | None = None) -> Float64Array:
+    """Give the waits of the jobs asked about if all took their requests and nobody came later.
+
+    Parameters
+    ----------
+    moment
+        Who is asked about.
+    within_s
+        The plan goes no further, seconds; ``None``: until all of them have started.
+
+    Returns
+    -------
+    Float64Array
+        Seconds, NaN for a job that does not start; shape (asked,).
+    """
+    if not len(moment.asked):
+        return np.zeros(0)
+    requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
+    until = None if within_s is None else moment.now + within_s
+    starts = start_times_of(
+        moment.asked, moment.snapshot, moment.policy, requested, threads=1, until=until
+    )
+    return np.where(starts[0] < NEVER, starts[0] - moment.now, np.nan)
 
 
 def our_forecaster(

@@ -80,7 +80,7 @@ def test_a_question_overtakes_the_forecast_of_the_whole_queue(
     original = ForecastLadder._forecast
 
     def slowly(self: ForecastLadder, moment: Moment, *rest: object) -> tuple[WaitForecasts, object]:
-        if len(rest) == 2 and rest[1] is not None:  # of the queue
+        if len(rest) == 3:  # of the queue
             begun.set()
             while not answered.is_set():
                 self.between()  # type: ignore[misc]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState, Reservation
@@ -33,10 +34,12 @@ from foretime_sim.engine.forward import start_times_of
 from foretime_sim.engine.queue_places import waiting_now
 from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
+from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.slurm.limits import Association, Limits, Qos
 from foretime_sim.sites.slurm.parameters import SlurmParameters
 from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
+from foretime_sim.waits.moment import Moment
 
 NOW = 1_700_000_000
 NODES = tuple(ClusterNode(f"n{number}", 4) for number in range(1, 5))
@@ -171,7 +174,7 @@ def test_a_mistake_of_the_model_costs_its_answers_alone(
     def wrong(*_: object, **__: object) -> None:
         raise RuntimeError("a forward run left jobs waiting for ever")
 
-    monkeypatch.setattr(site_runs, "start_times_of", wrong)
+    monkeypatch.setattr(site_runs, "planned_waits", wrong)
     known = Known(SITE)
     waits, board = board_of(known, look(HEAD, SMALL))
     assert likely(board, "3") == 0
@@ -191,14 +194,14 @@ class Slow:
         self.runs = 0
         self._let_go = threading.Event()
 
-    def __call__(self, asked: Any, snapshot: Any, *_: object, **__: object) -> Any:
+    def __call__(self, moment: Moment) -> Float64Array:
         self.runs += 1
         if self.hangs:
             self._let_go.wait(60)
         until = time.thread_time() + self.took_s
         while time.thread_time() < until:
             pass
-        return np.full((1, len(asked)), snapshot.now)
+        return np.zeros(len(moment.asked))
 
     def let_go(self) -> None:
         """End the run that was begun, and wait for its end; those to come are quick."""
@@ -213,7 +216,7 @@ class Slow:
 def site_runs_of(
     known: Known, monkeypatch: pytest.MonkeyPatch, slow: Slow, most_s: float = 0.5
 ) -> SiteRuns:
-    monkeypatch.setattr(site_runs, "start_times_of", slow)
+    monkeypatch.setattr(site_runs, "planned_waits", slow)
     return SiteRuns(known, 20_000, SampleModels(), most_s=most_s)
 
 
@@ -246,7 +249,7 @@ def test_with_too_few_samples_in_the_time_it_is_left_to_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = Known(SITE)
-    monkeypatch.setattr("foretime_sidecar.forecasts.adaptive_forward_runs._ALL_S", 1.0)
+    monkeypatch.setattr("foretime_sidecar.forecasts.adaptive_forward_runs._ALL_S", 0.4)
     runs = site_runs_of(known, monkeypatch, Slow(0.1), most_s=60)
     assert not answers(runs, look(HEAD, SMALL))
     assert known.noted == "a run of 3 jobs takes 0.1 s"
@@ -255,9 +258,11 @@ def test_with_too_few_samples_in_the_time_it_is_left_to_others(
 class ByDetail(Slow):
     """Runs that are quick only where they are coarse."""
 
-    def __call__(self, asked: Any, snapshot: Any, *more: Any, **how: object) -> Any:
-        self.took_s = 0.01 if more[0].backfill.coarse else 0.1
-        return super().__call__(asked, snapshot, *more, **how)
+    def __call__(self, moment: Moment) -> Float64Array:
+        slurm = moment.policy.backfill
+        assert isinstance(slurm, Slurm)
+        self.took_s = 0.01 if slurm.coarse else 0.1
+        return super().__call__(moment)
 
 
 def test_a_long_queue_is_run_coarsely_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +271,7 @@ def test_a_long_queue_is_run_coarsely_and_that_is_said(monkeypatch: pytest.Monke
     runs = site_runs_of(known, monkeypatch, ByDetail(), most_s=60)
     assert answers(runs, look(HEAD, SMALL))
     assert (known.noted, runs.leaves_out) == ("", (COARSELY,))
-    # Twenty of the others fit, and fifty do not; in ten seconds they do.
+    # Ten of the others fit, and fifty do not; in ten seconds they do.
     monkeypatch.setattr("foretime_sidecar.forecasts.adaptive_forward_runs._ALL_S", 10.0)
     assert answers(runs, look(HEAD, SMALL, now=NOW + 60))
     assert runs.leaves_out == ()

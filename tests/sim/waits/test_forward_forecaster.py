@@ -19,6 +19,7 @@ from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.forward_forecaster import (
     ForwardForecaster,
+    planned_waits,
     sample_quantiles,
 )
 from foretime_sim.waits.moment import Moment
@@ -219,6 +220,15 @@ def test_bounds_of_few_samples_hold_for_the_next_one(samples: int) -> None:
     at = sample_quantiles(drawn[:-1].astype(np.int64))[:, [LEVELS.index(0.95), LEVELS.index(0.05)]]
     assert np.mean(drawn[-1] <= at[:, 0]) == pytest.approx(0.95, abs=0.015)
     assert np.mean(drawn[-1] <= at[:, 1]) == pytest.approx(0.05, abs=0.015)
+
+
+def test_a_plan_goes_no_further_than_it_is_asked_to() -> None:
+    moment = one_behind_another(Order.FCFS)
+    whole = planned_waits(moment)
+    assert not np.isnan(whole).any()
+    for within_s in (0, *whole.astype(int).tolist()):
+        part = planned_waits(moment, int(within_s))
+        np.testing.assert_array_equal(part, np.where(whole <= within_s, whole, np.nan))
 
 
 def test_a_queue_of_priorities_is_not_overtaken_by_all_that_come() -> None:

@@ -31,6 +31,7 @@ class ScheduledPlan:
 
     name = "scheduled-plan"
     oracle = False
+    is_quick_for_one = True
     knows_limits = False
 
     def __init__(self, scheduled_time: Callable[[JobRequest], int]) -> None:
@@ -41,6 +42,10 @@ class ScheduledPlan:
     def basis(self, jobs: int) -> Basis:
         """Say in words what the forecasts stand on."""
         return Basis((f"all {jobs} jobs run for their scheduled time",), runs_queue=True)
+
+    def starts_at_once(self, moment: Moment) -> bool:
+        """Say whether the job asked about starts at once."""
+        return bool(self.forecast(moment).starts_now.all())
 
     def runtimes(
         self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]

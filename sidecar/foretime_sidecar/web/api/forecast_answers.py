@@ -120,7 +120,12 @@ def of_new(
         reason,
         now,
         done=done,
-        assumptions=[*board.assumptions, *question.not_modelled, *left_out],
+        assumptions=[
+            *board.assumptions,
+            *forecast.assumed,
+            *question.not_modelled,
+            *left_out,
+        ],
     )
 
 
