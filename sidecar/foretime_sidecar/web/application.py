@@ -18,12 +18,7 @@ from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.daemon.watch_limits import poll_late_s
 from foretime_sidecar.web.api.administration import add_administration
-from foretime_sidecar.web.api.answer_types import (
-    AccuracyAnswer,
-    AgedSite,
-    ClassAccuracy,
-    HealthAnswer,
-)
+from foretime_sidecar.web.api.answer_types import AccuracyAnswer, ClassAccuracy
 from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.described_answers import MetricsResponse, answers, refusals
@@ -31,6 +26,7 @@ from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.web.api.notifications import add_notifications
 from foretime_sidecar.web.api.openapi import describe
+from foretime_sidecar.web.api.operator_types import AgedSite, HealthAnswer
 from foretime_sidecar.web.api.operators import OperatorsDesk, add_operators
 from foretime_sidecar.web.api.parameters import User
 from foretime_sidecar.web.api.personal import add_personal

@@ -135,9 +135,7 @@ def test_the_cheapest_change_by_which_it_is_done_sooner_is_offered(tmp_path: Pat
         question = {"ntasks": 64, "time": "10", "scales": "true"}
         advised = SiteDaemon(site.listen).ask("/v1/advice", question)
         of_job = run(str(wide), "--scales", "--socket", str(site.socket_path))
-        unsaid = SiteDaemon(site.listen).ask(
-            "/v1/advice", {"ntasks": 64, "time": "10"}
-        )
+        unsaid = SiteDaemon(site.listen).ask("/v1/advice", {"ntasks": 64, "time": "10"})
     assert (unsaid["alternatives"], unsaid["cheapest"]) == ([], None), "it may not scale"
     # Beside the one that runs half of the machine is free, for as long.
     change = advised["alternatives"][advised["cheapest"]]
