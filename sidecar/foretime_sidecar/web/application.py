@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http.client import METHOD_NOT_ALLOWED
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query, Request
@@ -13,6 +14,7 @@ from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_sim.files.toml_messages import message_of
 from foretime_sim.workloads.node_request import NeverRunsError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
@@ -133,7 +135,7 @@ def _answer_errors(app: FastAPI) -> None:
             f"{request.method} {request.url.path}: {str(error.detail).lower()}",
             request.url.path,
             "GET /openapi.json lists every path",
-            error.headers,  # Allow
+            _allowed(app, request) if error.status_code == METHOD_NOT_ALLOWED else error.headers,
         ).response()
 
     @app.exception_handler(ForetimeError)
@@ -159,6 +161,17 @@ def _answer_errors(app: FastAPI) -> None:
             "ask the administrator to report what the daemon's log says",
             ANSWER_HEADERS,
         ).response()
+
+
+def _allowed(app: FastAPI, request: Request) -> dict[str, str]:
+    """Name all methods of a path; Starlette names those of one route."""
+    methods = {
+        method
+        for route in app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+    return {"Allow": ", ".join(sorted(methods or {"GET", "HEAD"}))}  # none: a file of the page
 
 
 # -- answers -----------------------------------------------------------------------------------

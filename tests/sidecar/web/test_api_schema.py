@@ -83,6 +83,7 @@ class Site:
             forecasts=True,
             shadow=True,
             beside=True,
+            notifies=True,
         )
         self.sidecar.look(self.now)
         self.sidecar.poll(self.now)
@@ -114,6 +115,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     ASKED.app = made.app
     yield made
     del ASKED.app
+    assert made.sidecar.notifier is not None
+    made.sidecar.notifier.save()
     made.sidecar.store.close()
 
 
