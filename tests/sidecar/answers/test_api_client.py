@@ -160,6 +160,7 @@ def refusal(status: int, *headers: str) -> bytes:
         (401, NotAllowedError),
         (403, NotAllowedError),
         (404, NotFoundError),
+        (409, RefusedQuestionError),
         (421, RefusedQuestionError),
         (429, TooOftenError),
         (500, UnavailableError),

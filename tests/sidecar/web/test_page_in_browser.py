@@ -9,6 +9,8 @@ import pytest
 from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.forecasts.forecast_reliability import DayScores, Reliability
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.web.api import operators
+from foretime_sidecar.web.api.verdicts import Line, Verdict
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
@@ -166,8 +168,11 @@ def test_the_page_is_readable_in_every_width_and_scheme(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 def test_the_operators_page_is_readable_in_every_width_and_scheme(
-    visit: Open, width: int, scheme: str
+    visit: Open, width: int, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    long = f"It can't write to /var/lib/{'foretime' * 8}."
+    lines = [Line(verdict.name, "Store and table", verdict, long, long) for verdict in Verdict]
+    monkeypatch.setattr(operators, "refusal_lines", lambda *_: lines)
     page = visit("operators", viewport={"width": width, "height": 800}, color_scheme=scheme)
     check_readable(page, width)
     assert page.get_by_role("heading", level=1).inner_text() == "Is Foretime helping?"
@@ -176,6 +181,8 @@ def test_the_operators_page_is_readable_in_every_width_and_scheme(
     estimators = page.get_by_role("region", name="Estimators")
     assert estimators.get_by_role("rowheader", name="combined (in use)").is_visible()
     assert page.locator(".reasons li").first.is_visible()
+    for verdict in Verdict:
+        assert page.get_by_text(verdict, exact=True).last.is_visible()
 
 
 def test_the_operators_page_is_read_by_keyboard_and_without_script(visit: Open) -> None:
