@@ -37,17 +37,14 @@ def described() -> dict[str, Any]:
 
 def client_with_answers(described: dict[str, Any]) -> str:
     """The whole text of the client, with the types as they should be."""
-    types = {
-        name: schema
-        for name, schema in described["components"]["schemas"].items()
-        if name != "ErrorAnswer" and schema["type"] == "object"
-    }
-    for schema in [*types.values()]:
+    schemas = described["components"]["schemas"]
+    types = {name: schema for name, schema in schemas.items() if name != "ErrorAnswer"}
+    for schema in [part for part in types.values() if part["type"] == "object"]:
         types |= {
             part["title"]: part for part in schema["properties"].values() if "properties" in part
         }
     asked = described["paths"]["/v1/forecast"]["get"]["parameters"]
-    parts = [_parameters(asked), *(_class(name, types[name]) for name in sorted(types))]
+    parts = [_parameters(asked), *(_named(name, types[name]) for name in sorted(types))]
     before, mark, _ = CLIENT.read_text().partition(MARK)
     return before + mark + "".join(f"\n\n{part}" for part in parts)
 
@@ -63,8 +60,10 @@ def _parameters(asked: list[dict[str, Any]]) -> str:
     return "\n".join([*lines[:2], "", *lines[2:], ""])
 
 
-def _class(name: str, schema: dict[str, Any]) -> str:
+def _named(name: str, schema: dict[str, Any]) -> str:
     about = re.split(r"[.;:](?:\s|$)", " ".join(schema["description"].split()))[0]
+    if schema["type"] != "object":
+        return f'{name}: TypeAlias = {_type(schema)}\n"""{about}."""\n'
     required = schema["required"]
     fields = [
         f"    {field}: " + (word if field in required else f"NotRequired[{word}]")

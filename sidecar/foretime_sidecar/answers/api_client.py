@@ -18,7 +18,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any, Literal, NotRequired, Required, TypedDict, Unpack, cast
+from typing import Any, Literal, NotRequired, Required, TypeAlias, TypedDict, Unpack, cast
 from urllib.parse import quote, urlencode
 
 DEFAULT_ADDRESS = "unix:/run/foretime/foretime.sock"
@@ -235,7 +235,23 @@ class ForetimeClient:
         """Erase all that is stored of a user."""
         return cast("ForgetAnswer", self.ask("/v1/me/forget", {"user": user}, "POST"))
 
+    def notifications(self) -> Notifications:
+        """Say which news of when jobs start the daemon sends the caller."""
+        return cast("Notifications", self.ask("/v1/me/notify"))
+
+    def notify(self, job: str) -> Notifications:
+        """Have the daemon send the caller news of a job of their own that waits."""
+        return cast("Notifications", self.ask("/v1/me/notify", {"job": job}, "POST"))
+
+    def stop_notifying(self, job: str) -> Notifications:
+        """Have the daemon send the caller no more news of a job."""
+        return cast("Notifications", self.ask("/v1/me/notify/stop", {"job": job}, "POST"))
+
     # -- administration ----------------------------------------------------------------------------
+
+    def operators(self) -> OperatorsAnswer:
+        """Say whether Foretime helps or hurts, and what should be looked at."""
+        return cast("OperatorsAnswer", self.ask("/v1/operators"))
 
     def ab(self, since: int) -> AbReport:
         """Compare planned jobs with those that were only observed."""
@@ -403,6 +419,7 @@ class JobParameters(TypedDict, total=False):
     begin: str
     exclusive: bool
     dependency: str
+    scales: bool
     user: str
 
 
@@ -414,6 +431,19 @@ class AbReport(TypedDict):
     planned: Group
     observed: Group
     difference: Group
+
+
+class Account(TypedDict):
+    """What Foretime has brought, and what it would have on days on which it did nothing."""
+
+    since: int
+    by: Literal["user", "size", "week"]
+    brought: Brought
+    brought_rows: list[Brought]
+    would_bring: Brought
+    would_bring_rows: list[Brought]
+    model: ModelError
+    left_out_jobs: int
 
 
 class AccuracyAnswer(TypedDict):
@@ -455,6 +485,7 @@ class Alternative(TypedDict):
     command: str
     cost: Literal["more", "same", "less"]
     sooner_s: int | None
+    done_sooner_s: int | None
     forecast: ForecastAnswer
 
 
@@ -535,6 +566,9 @@ class BriefForecast(TypedDict):
     likely_wait_s: int | None
     wait_s: dict[str, int] | None
     start_time: dict[str, int] | None
+    end_s: dict[str, int] | None
+    end_time: dict[str, int] | None
+    planned_wait_s: int | None
     start_no_later_than: StartBound | None
     started_at: int | None
     reason: Reason
@@ -648,6 +682,17 @@ class DecisionsAnswer(TypedDict):
     decisions: list[Decision]
 
 
+class EstimatorFigures(TypedDict):
+    """How one estimator does, in short."""
+
+    name: str
+    in_use: bool
+    jobs: int
+    accuracy: float | None
+    under_predicted: float | None
+    set_aside: str
+
+
 class EstimatorSwitch(TypedDict):
     """One line of the log."""
 
@@ -691,6 +736,16 @@ class EveryonesAccuracy(TypedDict):
     up_to_s: int | None
     users: int
     median_adjustment: float
+
+
+class ExplainedJobs(TypedDict):
+    """Jobs of which the latest word of the audit is the same."""
+
+    action: str
+    reason: str
+    jobs: int
+    latest: int
+    why: str
 
 
 class ExplainedSwitch(TypedDict):
@@ -755,6 +810,9 @@ class ForecastAnswer(TypedDict):
     likely_wait_s: int | None
     wait_s: dict[str, int] | None
     start_time: dict[str, int] | None
+    end_s: dict[str, int] | None
+    end_time: dict[str, int] | None
+    planned_wait_s: int | None
     start_no_later_than: StartBound | None
     started_at: int | None
     reason: Reason
@@ -839,6 +897,25 @@ class LateStanding(TypedDict):
     is_behind: bool
 
 
+class Line(TypedDict):
+    """One line of the operators' view."""
+
+    name: str
+    title: str
+    verdict: Verdict
+    text: str
+    remedy: str
+
+
+class LineGroup(TypedDict):
+    """Lines of one subject."""
+
+    name: str
+    title: str
+    verdict: Verdict
+    lines: list[Line]
+
+
 class MapAnswer(TypedDict):
     """Expected waits over job size and requested time."""
 
@@ -853,6 +930,39 @@ class ModelError(TypedDict):
     days: int
     bias_percent: float | None
     spread_percent: float | None
+
+
+class Notifications(TypedDict):
+    """What news of when jobs start the daemon sends a user."""
+
+    user: str
+    way: Literal["mail", "webhook"] | None
+    address: str | None
+    jobs: list[NotifiedJob]
+
+
+class NotifiedJob(TypedDict):
+    """A job that its user has news of."""
+
+    job_id: str
+    asked_at: int
+
+
+class OperatorsAnswer(TypedDict):
+    """Whether Foretime helps or hurts, and what should be looked at."""
+
+    made_at: int
+    started_at: int
+    helps: Literal["yes", "no", "unclear", "early", "off", "stopped"]
+    text: str
+    verdict: Verdict
+    groups: list[LineGroup]
+    brought: Account | None
+    ab: AbReport | None
+    forecast_days: list[DayScores]
+    estimators: list[EstimatorFigures]
+    decided: list[ExplainedJobs]
+    refused_requests: dict[str, int]
 
 
 class OrderSwitchesAnswer(TypedDict):
@@ -917,6 +1027,7 @@ class PersonalAnswer(TypedDict):
     start_bounds: list[dict[str, str | int | float | None]]
     plain_starts: list[dict[str, str | int | float | None]]
     told_users: list[dict[str, str | int | float | None]]
+    watched_jobs: list[dict[str, str | int | float | None]]
     decisions: list[dict[str, str | int | float | None]]
     learned: list[ClassHistory]
     forgotten_at: int | None
@@ -986,3 +1097,9 @@ class TokenAnswer(TypedDict):
 
     token: str
     valid_s: int
+
+
+Verdict: TypeAlias = Literal[
+    "all is well", "too early to tell", "not in use", "look at it", "act now"
+]
+"""What a line comes to."""

@@ -1,18 +1,15 @@
-"""News of a job for the person who asks: found here by watching it, or sent by the daemon."""
+"""News of a job for the person who asks, found by watching it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from foretime_sidecar.answers.daemon_client import ask
 from foretime_sidecar.notify.start_news import News, NewsRule, Outlook, Told, next_news
 
 if TYPE_CHECKING:
     from foretime_sidecar.answers.wait_watch import Update
     from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
-
-NOTIFY_PATH, STOP_PATH = "/v1/me/notify", "/v1/me/notify/stop"
 
 
 def notices(
@@ -45,13 +42,3 @@ def _outlook(forecast: ForecastAnswer) -> Outlook | None:
     if (times := forecast.times) is None:
         return None
     return Outlook(times.start_time["0.5"], times.start_time["0.95"])
-
-
-def have_daemon_notify(listen: str, job_id: str) -> dict[str, Any]:
-    """Have the daemon send news of a job to its user; see `ask`."""
-    return ask(listen, NOTIFY_PATH, {"job": job_id}, "POST")
-
-
-def stop_daemon_notifying(listen: str, job_id: str) -> dict[str, Any]:
-    """Have the daemon send no more news of a job; see `ask`."""
-    return ask(listen, STOP_PATH, {"job": job_id}, "POST")

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from foretime_estimators.time_units import DAY_S
 
@@ -81,7 +81,21 @@ class ModelError:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What Foretime has brought, and what it would have on days on which it did nothing."""
+    """What Foretime has brought, and what it would have on days on which it did nothing.
+
+    Attributes
+    ----------
+    since, by
+        Of jobs that could start since then, epoch seconds, and what rows are by.
+    brought, brought_rows
+        Of days on which Foretime was at work: in all, and by rows.
+    would_bring, would_bring_rows
+        Of other days: what it would have brought.
+    model
+        How far the model is from the scheduler.
+    left_out_jobs
+        Jobs that were not compared.
+    """
 
     since: int
     by: By
@@ -91,10 +105,6 @@ class Account:
     would_bring_rows: tuple[Brought, ...]
     model: ModelError
     left_out_jobs: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Give it as the API does."""
-        return asdict(self)
 
 
 def account_of(jobs: Sequence[JudgedJob], since: int, by: By) -> Account:

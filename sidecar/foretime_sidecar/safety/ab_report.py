@@ -10,8 +10,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from foretime_estimators.arrays import Float64Array
@@ -90,10 +89,6 @@ class AbReport:
     planned: Group
     observed: Group
     difference: Group
-
-    def as_json(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

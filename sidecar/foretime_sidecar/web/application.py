@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http.client import METHOD_NOT_ALLOWED
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query, Request
@@ -13,17 +14,13 @@ from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_sim.files.toml_messages import message_of
 from foretime_sim.workloads.node_request import NeverRunsError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from foretime_sidecar.daemon.self_metrics import Health, SelfMetrics
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.daemon.watch_limits import poll_late_s
 from foretime_sidecar.web.api.administration import add_administration
-from foretime_sidecar.web.api.answer_types import (
-    AccuracyAnswer,
-    AgedSite,
-    ClassAccuracy,
-    HealthAnswer,
-)
+from foretime_sidecar.web.api.answer_types import AccuracyAnswer, ClassAccuracy
 from foretime_sidecar.web.api.brought import add_brought
 from foretime_sidecar.web.api.changes import add_change_token, refuse_without_token
 from foretime_sidecar.web.api.described_answers import MetricsResponse, answers, refusals
@@ -31,6 +28,7 @@ from foretime_sidecar.web.api.estimators import add_estimators
 from foretime_sidecar.web.api.forecasts import ForecastDesk, add_forecasts
 from foretime_sidecar.web.api.notifications import add_notifications
 from foretime_sidecar.web.api.openapi import describe
+from foretime_sidecar.web.api.operator_types import AgedSite, HealthAnswer
 from foretime_sidecar.web.api.operators import OperatorsDesk, add_operators
 from foretime_sidecar.web.api.parameters import User
 from foretime_sidecar.web.api.personal import add_personal
@@ -137,7 +135,7 @@ def _answer_errors(app: FastAPI) -> None:
             f"{request.method} {request.url.path}: {str(error.detail).lower()}",
             request.url.path,
             "GET /openapi.json lists every path",
-            error.headers,  # Allow
+            _allowed(app, request) if error.status_code == METHOD_NOT_ALLOWED else error.headers,
         ).response()
 
     @app.exception_handler(ForetimeError)
@@ -163,6 +161,17 @@ def _answer_errors(app: FastAPI) -> None:
             "ask the administrator to report what the daemon's log says",
             ANSWER_HEADERS,
         ).response()
+
+
+def _allowed(app: FastAPI, request: Request) -> dict[str, str]:
+    """Name all methods of a path; Starlette names those of one route."""
+    methods = {
+        method
+        for route in app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+    return {"Allow": ", ".join(sorted(methods or {"GET", "HEAD"}))}  # none: a file of the page
 
 
 # -- answers -----------------------------------------------------------------------------------

@@ -84,9 +84,9 @@ def test_it_needs_the_standard_library_alone() -> None:
 
 
 def test_its_types_are_those_of_the_daemon() -> None:
-    def shapes(text: str) -> dict[str, str]:
-        parsed = ast.parse(text)
-        return {node.name: ast.dump(node) for node in parsed.body if isinstance(node, ast.ClassDef)}
+    def shapes(text: str) -> list[str]:
+        of_answers = text.partition(client_answers.MARK)[2]
+        return [ast.dump(node) for node in ast.parse(of_answers).body]
 
     made = client_answers.client_with_answers(client_answers.described())
     assert shapes(made) == shapes(Path(api_client.__file__).read_text()), (
@@ -102,7 +102,8 @@ def test_every_path_has_a_method(site: MockSite, monkeypatch: pytest.MonkeyPatch
         return b"{}"
 
     monkeypatch.setattr(ForetimeClient, "_answer", answer)
-    arguments = {"job_forecast": ("4711",), "explain": ("4711",), "ab": (0,)}
+    of_a_job = dict.fromkeys(("job_forecast", "explain", "notify", "stop_notifying"), ("4711",))
+    arguments = of_a_job | {"ab": (0,)}
     for name, method in vars(ForetimeClient).items():
         if not name.startswith("_") and name != "ask":
             method(ForetimeClient(site.listen), *arguments.get(name, ()))
@@ -159,6 +160,7 @@ def refusal(status: int, *headers: str) -> bytes:
         (401, NotAllowedError),
         (403, NotAllowedError),
         (404, NotFoundError),
+        (409, RefusedQuestionError),
         (421, RefusedQuestionError),
         (429, TooOftenError),
         (500, UnavailableError),

@@ -38,7 +38,7 @@ def test_no_jobs_at_all() -> None:
     report = compare([], 0)
     assert report.large_processors is None
     assert report.difference.wait_mean_s.value is None
-    assert report.as_json()["planned"]["jobs"] == 0
+    assert report.planned.jobs == 0
 
 
 def test_intervals_hold_what_they_should() -> None:

@@ -417,6 +417,9 @@ def test_unknown_paths_and_methods_have_the_same_shape(world: World) -> None:
     reply = world.client.post("/v1/accuracy")
     assert reply.status_code == 405
     assert list(reply.json()["error"]) == ["what", "where", "remedy"]
+    assert reply.headers["Allow"] == "GET"
+    assert world.client.put("/v1/me/notify").headers["Allow"] == "GET, POST"
+    assert world.client.post("/static/page.css").headers["Allow"] == "GET, HEAD"
 
 
 def test_our_own_mistakes_have_the_same_shape(

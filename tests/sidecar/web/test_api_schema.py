@@ -54,6 +54,12 @@ class Site:
             {
                 "table": {"path": str(folder / "table")},
                 "queue_order": {"order": "dynp"},
+                "notify": {
+                    "way": "sendmail",
+                    "mail_domain": "hpc.example",
+                    "sendmail": str(folder / "none"),
+                    "most_jobs": 1,
+                },
                 "api": {
                     "jwt_key_file": str(key),
                     "proxy_secret_file": str(secret),
@@ -64,8 +70,10 @@ class Site:
             }
         )
         slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
-        for user in ("ann", "bob", "ann"):
-            slurm.submit(Submission(user, "p", None, 64, 1800, 1800))
+        self.jobs = [
+            str(slurm.submit(Submission(user, "p", None, 64, 1800, 1800)))
+            for user in ("ann", "bob", "ann", "ann")
+        ]
         slurm.advance(NOW + 60)
         self.now = NOW + 60
         self.sidecar = Sidecar(
@@ -75,6 +83,7 @@ class Site:
             forecasts=True,
             shadow=True,
             beside=True,
+            notifies=True,
         )
         self.sidecar.look(self.now)
         self.sidecar.poll(self.now)
@@ -106,6 +115,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     ASKED.app = made.app
     yield made
     del ASKED.app
+    assert made.sidecar.notifier is not None
+    made.sidecar.notifier.save()
     made.sidecar.store.close()
 
 
@@ -181,3 +192,17 @@ def test_a_user_is_answered_as_described(case: schemathesis.Case[Any], site: Sit
 @BOUNDED
 def test_nobody_known_is_answered_as_described(case: schemathesis.Case[Any], site: Site) -> None:
     answer(case, site, None)
+
+
+def test_news_of_a_job_that_waits_are_answered_as_described(site: Site) -> None:
+    """Which jobs wait no schema says: these are asked for by their own ids."""
+    _, bobs, anns, another = site.jobs
+
+    def asked(path: str, job: str) -> int:
+        case = OF_KNOWN[path]["POST"].Case(query={"job": job})
+        reply = case.call_and_validate(base_url="http://localhost", headers=site.headers("ann"))
+        return reply.status_code
+
+    notify, stop = "/v1/me/notify", "/v1/me/notify/stop"
+    assert [asked(notify, job) for job in (bobs, anns, another)] == [404, 200, 409]
+    assert [asked(stop, anns), asked(stop, anns)] == [200, 404]

@@ -34,6 +34,9 @@ async ([daemon, headers]) => {
     [`${daemon}/v1/jobs/forecasts`, {}],
     [`${daemon}/v1/forecast?ntasks=4&time=60`, {mode: "no-cors"}],
     [`${daemon}/v1/token`, {}],
+    [`${daemon}/v1/operators`, {}],
+    [`${daemon}/operators`, {}],
+    [`${daemon}/v1/me/notify`, {}],
   ];
   for (const [url, options] of asked) {
     try {
@@ -134,6 +137,16 @@ def test_another_sites_form_is_refused(
     assert left_alone(site)
 
 
+def test_a_link_to_the_operators_page_is_followed(
+    browser: Browser, site: MockSite, port: int
+) -> None:
+    link = f'<a href="http://localhost:{port}/operators">Is it helping?</a>'
+    page = visited(browser, "http://other.example:1234/link", link)
+    page.click("a")
+    page.wait_for_selector(".lines")
+    assert left_alone(site)
+
+
 def test_a_link_is_followed(browser: Browser, site: MockSite, port: int) -> None:
     link = f'<a href="http://localhost:{port}/?ntasks=4&time=60">When?</a>'
     page = visited(browser, "http://other.example:1234/link", link)
@@ -149,5 +162,6 @@ def test_its_own_page_may_do_all(browser: Browser, site: MockSite, port: int) ->
     page.goto(f"http://localhost:{port}/")
     read = page.evaluate(ATTACK.replace("user=ann", "user=zoe"), [f"http://localhost:{port}", {}])
     assert {"erased", "img", "script"} <= set(read)
-    assert len(read) >= 6
+    assert {each.rpartition("/")[2] for each in read} >= {"operators", "notify"}
+    assert len(read) >= 9
     assert left_alone(site)

@@ -6,9 +6,15 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from foretime_estimators.time_units import DAY_S
+from foretime_sidecar.forecasts.forecast_reliability import DayScores, Reliability
+from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
+from foretime_sidecar.web.api import operators
+from foretime_sidecar.web.api.verdicts import Line, Verdict
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
+from foretime_sim.waits.forecaster import LEVELS
 
 from tests.support.processes.socket_bridge import SocketBridge
 from tests.support.slurm.mock_site import MockSite
@@ -17,6 +23,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
 NOW = 1_700_000_000
+# Five days of forecasts, which both pages show.
+DAYS = tuple(DayScores(NOW + DAY_S * day, 99, 0.9 + day / 100, 600, 0.1) for day in range(5))
+DONE = Reliability(30, 495, 7, LEVELS, LEVELS, 0.1, 600, 60.0, DAYS)
 # A phone's, and a desk's.
 WIDTHS = {"phone": 360, "desk": 1280}
 # WCAG 2.2, 1.4.3, for text of normal size.
@@ -25,16 +34,27 @@ CONTRAST = 4.5
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockSite]:
-    """A machine with thirty jobs that wait, one of them by a user with a hostile name."""
-    slurm = MockSlurm(SlurmSetup(512), Policy(), None, NOW)
+    """A machine with thirty jobs that wait, one of them by a user with a hostile name.
+
+    Others have run, so that there is something to say of estimators, and of forecasts.
+    """
+    slurm = MockSlurm(SlurmSetup(512), Policy(), None, NOW - 7200)
+    for number in range(40):
+        slurm.submit(Submission(f"user{number % 7}", "p", None, 8, 3600, 60 * (1 + number)))
+    slurm.advance(NOW)
     slurm.submit(Submission("ann", "p", None, 512, 7200, 5400))
     for number in range(30):
         limit = 600 * (1 + number % 20)
         slurm.submit(Submission(f"user{number % 7}", "p", None, 16 * (1 + number), limit, limit))
     slurm.submit(Submission("<img src=x onerror=alert(1)>", "p", "long-slurm_partition", 8, 60, 60))
     slurm.advance(NOW + 60)
-    with MockSite(tmp_path_factory.mktemp("page"), slurm) as site:
-        yield site
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WaitForecasting, "reliability_of", lambda *_: DONE)
+        with MockSite(tmp_path_factory.mktemp("page"), slurm) as site:
+            assert site.daemon.shadow is not None
+            while site.daemon.shadow.refresh():
+                pass
+            yield site
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +141,17 @@ _LOW_CONTRAST = """
 """
 
 
+def check_readable(page: Page, width: int) -> None:
+    """Check that all of a page, with what it folds away, fits its width and stands out."""
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(_TOO_WIDE) == []
+    assert page.evaluate(_LOW_CONTRAST, CONTRAST) == []
+    # Whatever must be scrolled sideways can be, from the keyboard, too.
+    for region in page.locator(".scroll").all():
+        assert region.get_attribute("tabindex") == "0"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("query", ["", "?ntasks=64&time=4:00:00"])
@@ -128,15 +159,55 @@ def test_the_page_is_readable_in_every_width_and_scheme(
     visit: Open, query: str, width: int, scheme: str
 ) -> None:
     page = visit(query, viewport={"width": width, "height": 800}, color_scheme=scheme)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate(_TOO_WIDE) == []
-    assert page.evaluate(_LOW_CONTRAST, CONTRAST) == []
+    check_readable(page, width)
     assert page.get_by_role("heading", level=1).inner_text() == "When will my job start?"
     wait_map = page.get_by_role("region", name="Expected wait in main")
     assert wait_map.get_by_role("rowheader", name="512", exact=True).is_visible()
-    # Whatever must be scrolled sideways can be, from the keyboard, too.
-    for region in page.locator(".scroll").all():
-        assert region.get_attribute("tabindex") == "0"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+def test_the_operators_page_is_readable_in_every_width_and_scheme(
+    visit: Open, width: int, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = f"It can't write to /var/lib/{'foretime' * 8}."
+    lines = [Line(verdict.name, "Store and table", verdict, long, long) for verdict in Verdict]
+    monkeypatch.setattr(operators, "refusal_lines", lambda *_: lines)
+    page = visit("operators", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    check_readable(page, width)
+    assert page.get_by_role("heading", level=1).inner_text() == "Is Foretime helping?"
+    assert page.get_by_role("heading", level=2).count() == 5
+    assert page.get_by_role("img", name="Share of 95% bounds that held").is_visible()
+    estimators = page.get_by_role("region", name="Estimators")
+    assert estimators.get_by_role("rowheader", name="combined (in use)").is_visible()
+    assert page.locator(".reasons li").first.is_visible()
+    for verdict in Verdict:
+        assert page.get_by_text(verdict, exact=True).last.is_visible()
+
+
+def test_the_operators_page_is_read_by_keyboard_and_without_script(visit: Open) -> None:
+    page = visit("operators", java_script_enabled=False)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+    days = page.get_by_text("Forecasts day by day")
+    days.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("rowheader").first.is_visible()
+    page.get_by_role("link", name="When will my job start?").click()
+    page.wait_for_load_state()
+    assert page.get_by_role("heading", level=1).inner_text() == "When will my job start?"
+
+
+def test_the_operators_page_keeps_itself_up_to_date(visit: Open, site: MockSite) -> None:
+    page = visit("operators")
+    status = page.locator("[data-live=status]")
+    before = status.inner_text()
+    site.advance(600)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_function(
+        "before => document.querySelector('[data-live=status]').innerText !== before", arg=before
+    )
 
 
 def test_the_form_is_reached_and_sent_by_keyboard(visit: Open) -> None:

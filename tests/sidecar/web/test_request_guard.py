@@ -276,7 +276,9 @@ def test_every_path_that_changes_anything_asks_for_it(site: MockSite, client: Te
         for method in methods
         if method != "get"
     ]
-    assert {path for _, path in changing} == {"/v1/me/forget", "/v1/breaker/reset"}
+    assert {path for _, path in changing} == {
+        *("/v1/me/forget", "/v1/breaker/reset", "/v1/me/notify", "/v1/me/notify/stop")
+    }
     for method, path in changing:
         reply = client.request(method, path)
         assert (reply.status_code, reply.json()["error"]["where"]) == (403, TOKEN_HEADER)

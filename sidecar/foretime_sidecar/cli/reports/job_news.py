@@ -13,11 +13,8 @@ from collections.abc import Callable, Iterable
 import typer
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sidecar.answers.job_notices import (
-    have_daemon_notify,
-    notices,
-    stop_daemon_notifying,
-)
+from foretime_sidecar.answers.daemon_client import SiteDaemon
+from foretime_sidecar.answers.job_notices import notices
 from foretime_sidecar.answers.wait_watch import Update
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.notify.mail import NotSentError, address_of, mail_of, send_by_sendmail
@@ -78,7 +75,8 @@ def _mailer(job: str) -> Callable[[News], None]:
 
 def notify_by_daemon(listen: str, job: str, *, stop: bool, as_json: bool) -> None:
     """Have the daemon send news of a job, or send none any more."""
-    answer = (stop_daemon_notifying if stop else have_daemon_notify)(listen, job)
+    daemon = SiteDaemon(listen)
+    answer = daemon.stop_notifying(job) if stop else daemon.notify(job)
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
     elif stop:

@@ -15,14 +15,9 @@ from foretime_sidecar.safety.ab_report import AbReport, ab_report
 from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.store.decisions import Decision
 from foretime_sidecar.table.table import Scheme
-from foretime_sidecar.web.api.answer_types import (
-    BreakerAnswer,
-    BreakerReset,
-    DecisionsAnswer,
-    Explanation,
-    OwnJobs,
-)
+from foretime_sidecar.web.api.answer_types import DecisionsAnswer, Explanation, OwnJobs
 from foretime_sidecar.web.api.described_answers import answers
+from foretime_sidecar.web.api.operator_types import BreakerAnswer, BreakerReset
 from foretime_sidecar.web.api.parameters import AnyJobId, AnySince, JobId, Since, User
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 

@@ -1,4 +1,4 @@
-"""The shapes of the daemon's answers, of which OpenAPI's schemas are made.
+"""The shapes of what the daemon answers to users, of which OpenAPI's schemas are made.
 
 Forecasts have theirs in `foretime_sidecar.forecast_answer`. What is a dataclass of another room is
 answered as it is, field by field.
@@ -8,37 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from inspect import cleandoc
-from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypeVar
+from typing import NotRequired, TypeAlias
 
 from foretime_estimators.accuracy.accuracy import ClassHistory
-from pydantic import WithJsonSchema
 from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
 
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.latest_starts import KeptBounds
 from foretime_sidecar.learning.learner import EveryonesAccuracy
+from foretime_sidecar.notify.ways import Kind
 from foretime_sidecar.plain_beside.account import Brought, By, ModelError
 from foretime_sidecar.plain_beside.beside import BesideStanding
-from foretime_sidecar.safety.circuit_breaker import BreakerFigures
-from foretime_sidecar.scoreboard.estimator_board import EstimatorBoard
-from foretime_sidecar.settings.settings import BreakerSettings
-from foretime_sidecar.site_import.kept_site import SiteStanding
 from foretime_sidecar.store.decisions import Decision
-from foretime_sidecar.store.estimator_switches import EstimatorSwitch
-from foretime_sidecar.store.order_switches import OrderSwitch
-from foretime_sidecar.web.api.described_answers import ATTRIBUTES
+from foretime_sidecar.web.api.described_answers import with_fields_of_its_base
 
 StoredRow: TypeAlias = dict[str, str | int | float | None]
 """A row of one of the store's tables: its values by column."""
-Answer = TypeVar("Answer")
-
-
-def _with_fields_of_its_base(answer: type[Answer]) -> type[Answer]:
-    """Have the docstring of an answer say what its base's fields mean, too."""
-    _, _, attributes = cleandoc(answer.__bases__[0].__doc__ or "").partition(ATTRIBUTES)
-    answer.__doc__ = f"{cleandoc(answer.__doc__ or '')}\n{attributes}"
-    return answer
 
 
 # -- accuracy --------------------------------------------------------------------------------------
@@ -157,7 +142,7 @@ class MapAnswer(TypedDict):
     maps: list[PartitionMap]
 
 
-@_with_fields_of_its_base
+@with_fields_of_its_base
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityAnswer(Reliability):
     """How well the forecasts served have done, over all users.
@@ -203,7 +188,7 @@ class OwnJobs(TypedDict):
     adjustment: float | None
 
 
-@_with_fields_of_its_base
+@with_fields_of_its_base
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(Decision):
     """What became of one job: its latest decision, and what is known of such jobs.
@@ -248,6 +233,8 @@ class PersonalAnswer(TypedDict):
         Starts in the model of the plain scheduler.
     told_users
         When they were told what their jobs use.
+    watched_jobs
+        Jobs that they have news of.
     decisions
         The hook's notes on the jobs.
     learned
@@ -263,6 +250,7 @@ class PersonalAnswer(TypedDict):
     start_bounds: list[StoredRow]
     plain_starts: list[StoredRow]
     told_users: list[StoredRow]
+    watched_jobs: list[StoredRow]
     decisions: list[StoredRow]
     learned: list[ClassHistory]
     forgotten_at: int | None
@@ -301,173 +289,49 @@ class TokenAnswer(TypedDict):
     valid_s: int
 
 
-# -- administration --------------------------------------------------------------------------------
+# -- news of when jobs start -----------------------------------------------------------------------
 
 
-class BreakerAnswer(TypedDict):
-    """The circuit breaker.
-
-    Attributes
-    ----------
-    open
-        Whether enforce is given up.
-    tripped_at, reason
-        Since when, epoch seconds, and why; null if it is closed.
-    figures
-        What it judges.
-    limits
-        The settings `breaker.*`.
-    """
-
-    open: bool
-    tripped_at: int | None
-    reason: str | None
-    figures: BreakerFigures
-    limits: Annotated[dict[str, Any], WithJsonSchema(BreakerSettings.model_json_schema())]
-
-
-class BreakerReset(TypedDict):
-    """The circuit breaker before it was closed.
+class NotifiedJob(TypedDict):
+    """A job that its user has news of.
 
     Attributes
     ----------
-    was_open
-        Whether it was open.
-    reason
-        Why; null if it was not.
+    job_id
+        As its user has named it.
+    asked_at
+        When they asked, epoch seconds.
     """
 
-    was_open: bool
-    reason: str | None
+    job_id: str
+    asked_at: int
 
 
-class OrderTry(TypedDict):
-    """The last try to find the best order.
+class Notifications(TypedDict):
+    """What news of when jobs start the daemon sends a user.
 
     Attributes
     ----------
-    tried_at
-        Epoch seconds.
-    kept
-        Why the order was kept without a decision; null if it was decided.
-    took_s
-        How long it took, seconds.
-    waiting_jobs
-        Jobs that it was decided by.
-    case
-        Of table 1 (Streit 2002); null where it does not apply.
-    best
-        The order found.
-    quality
-        By which quality.
-    qualities
-        Of the schedule in each order, by name.
+    user
+        Whose.
+    way
+        How they are sent; null: the site's daemon sends none.
+    address
+        Where they are mailed to; null if they are not.
+    jobs
+        The jobs that they are of.
     """
 
-    tried_at: int
-    kept: str | None
-    took_s: float
-    waiting_jobs: int | None
-    case: str | None
-    best: str | None
-    quality: str
-    qualities: dict[str, float | None] | None
+    user: str
+    way: Kind | None
+    address: str | None
+    jobs: list[NotifiedJob]
 
 
-class QueueOrderAnswer(TypedDict):
-    """The order that the queue is kept in.
-
-    Attributes
-    ----------
-    set
-        The setting `queue_order.order`.
-    order, since, instead_of
-        The order now, and under `dynp` since when (epoch seconds) and in place of which; null if
-        there is none, or it is not known yet.
-    why
-        Under `dynp` why it was chosen, in words.
-    switches_of_a_day
-        How often it was switched in the last 24 hours.
-    refused
-        Why the queue is not put in order though it is set.
-    going_first
-        Jobs that go before all others.
-    last_try
-        Under `dynp` the last try to find the best order.
-    raised, missed
-        Under `start-now` how often a job was raised, and how often one that still fitted had not
-        started by the next look; else null.
-    """
-
-    set: str
-    order: str | None
-    since: int | None
-    instead_of: str | None
-    why: str | None
-    switches_of_a_day: int | None
-    refused: str | None
-    going_first: int
-    last_try: OrderTry | None
-    raised: int | None
-    missed: int | None
+# -- what Foretime has brought ---------------------------------------------------------------------
 
 
-@_with_fields_of_its_base
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedSwitch(OrderSwitch):
-    """One decision of dynP's.
-
-    Attributes
-    ----------
-    why
-        Why, in words.
-    """
-
-    why: str
-
-
-class OrderSwitchesAnswer(TypedDict):
-    """The log of dynP's decisions.
-
-    Attributes
-    ----------
-    switches
-        Oldest first.
-    """
-
-    switches: list[ExplainedSwitch]
-
-
-@_with_fields_of_its_base
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatorsAnswer(EstimatorBoard):
-    """How every estimator does on the site's jobs.
-
-    Attributes
-    ----------
-    more_accurate
-        The best one, if it is better than the one in use beyond chance; else null.
-    scheme
-        The setting `accuracy.scheme`.
-    """
-
-    more_accurate: str | None
-    scheme: str
-
-
-class EstimatorSwitchesAnswer(TypedDict):
-    """Which estimator was in use since when, and which was found to be better.
-
-    Attributes
-    ----------
-    switches
-        Oldest first.
-    """
-
-    switches: list[EstimatorSwitch]
-
-
-@_with_fields_of_its_base
+@with_fields_of_its_base
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateStanding(BesideStanding):
     """How the runs of the plain scheduler stand, and what they find.
@@ -519,70 +383,3 @@ class BroughtAnswer(TypedDict):
     model: ModelError
     left_out_jobs: int
     standing: LateStanding
-
-
-# -- monitoring ------------------------------------------------------------------------------------
-
-
-@_with_fields_of_its_base
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgedSite(SiteStanding):
-    """The site that the queue is run forward as.
-
-    Attributes
-    ----------
-    age_s
-        Since the last good reading, seconds; null before it.
-    """
-
-    age_s: int | None
-
-
-class HealthAnswer(TypedDict):
-    """Whether the daemon does its work.
-
-    Attributes
-    ----------
-    status
-        "starting" before the first poll is through.
-    poll_age_s
-        Since the last poll that went through, seconds.
-    pause_s, pause_reason
-        Pause between two looks at the scheduler now, and why it is longer than
-        `scheduler.poll_interval_s`; "" if it is not.
-    table_generation, table_rows
-        Of the table in place.
-    table_age_s, table_valid_s
-        Since it was written, and until the hook no longer heeds it, seconds.
-    mode, mode_reason
-        What it tells the hook, and why if that is not the mode that was set.
-    finished_jobs
-        Finished jobs learned from.
-    last_error
-        Why the last poll failed; "" if it did not.
-    last_forecast_error
-        Why forecasts were not refreshed; "" if they were.
-    site
-        The site that the queue is run forward as; null with `forecast.run_as = "policy"`.
-    last_beside_error
-        Why the plain scheduler beside did not go on; "" if it did.
-    last_estimators_error
-        Why the estimators' scores were not refreshed; "" if they were.
-    """
-
-    status: Literal["starting", "ok"]
-    poll_age_s: int | None
-    pause_s: int
-    pause_reason: str
-    table_generation: int | None
-    table_age_s: int | None
-    table_valid_s: int | None
-    table_rows: int
-    mode: str | None
-    mode_reason: str
-    finished_jobs: int
-    last_error: str
-    last_forecast_error: str
-    site: AgedSite | None
-    last_beside_error: str
-    last_estimators_error: str

@@ -6,7 +6,8 @@ types.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from inspect import cleandoc
+from typing import Any, TypeAlias, TypeVar
 
 from starlette.responses import Response
 
@@ -14,6 +15,7 @@ ATTRIBUTES = "\n\nAttributes\n----------\n"
 """Begins the part of a docstring that says what fields mean."""
 Described: TypeAlias = dict[str, Any]
 """Arguments of FastAPI's `get` and `post`."""
+Answer = TypeVar("Answer")
 
 
 class MetricsResponse(Response):
@@ -40,3 +42,10 @@ def answers(model: type, *statuses: int) -> Described:
 def refusals(*statuses: int) -> Described:
     """Describe refusals alone, of a path whose answer FastAPI knows already."""
     return {"responses": {status: {} for status in statuses}}
+
+
+def with_fields_of_its_base(answer: type[Answer]) -> type[Answer]:
+    """Have the docstring of an answer say what its base's fields mean, too."""
+    _, _, attributes = cleandoc(answer.__bases__[0].__doc__ or "").partition(ATTRIBUTES)
+    answer.__doc__ = f"{cleandoc(answer.__doc__ or '')}\n{attributes}"
+    return answer

@@ -10,8 +10,8 @@ from fastapi import Depends, FastAPI
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.scoreboard.estimator_switches import better
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
-from foretime_sidecar.web.api.answer_types import EstimatorsAnswer, EstimatorSwitchesAnswer
 from foretime_sidecar.web.api.described_answers import answers
+from foretime_sidecar.web.api.operator_types import EstimatorsAnswer, EstimatorSwitchesAnswer
 from foretime_sidecar.web.api.parameters import Since
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 

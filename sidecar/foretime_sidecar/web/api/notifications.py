@@ -5,57 +5,40 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query
-from pydantic import BaseModel, ConfigDict
 
 from foretime_sidecar.notify.notifier import Notifier, TooManyJobsError
-from foretime_sidecar.notify.ways import Kind
+from foretime_sidecar.web.api.answer_types import Notifications
+from foretime_sidecar.web.api.described_answers import answers
 from foretime_sidecar.web.api.forecasts import ForecastDesk
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 
 Asker = Annotated[Caller, Depends(caller_of)]
-JobId = Annotated[str, Query(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\[\]-]+$")]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
-
-
-class NotifiedJob(_Answer):
-    """A job that its user has news of."""
-
-    job_id: str
-    """As its user has named it."""
-    asked_at: int
-    """When they asked, epoch seconds."""
-
-
-class Notifications(_Answer):
-    """What the daemon sends a user."""
-
-    user: str
-    """Whose."""
-    way: Kind | None
-    """How news are sent; `null`: not at all."""
-    address: str | None
-    """Where they are mailed to; `null` if they are not."""
-    jobs: list[NotifiedJob]
-    """The jobs that they are of."""
+NotifiedJobId = Annotated[
+    str,
+    Query(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z0-9_.\[\]-]+$",
+        description="A job's id; a task of an array is ARRAY_TASK on Slurm.",
+        examples=["4711", "4711_3"],
+    ),
+]
 
 
 def add_notifications(app: FastAPI, desk: ForecastDesk) -> None:
     """Add the paths to the application; each is described in ``docs/api.md``."""
 
-    @app.get("/v1/me/notify")
+    @app.get("/v1/me/notify", **answers(Notifications))
     def notifications(caller: Asker) -> Notifications:
         """Say which news the caller gets."""
         user = caller.named()
         notifier = desk.sidecar.notifier
         if notifier is None:
-            return Notifications(user=user, way=None, address=None, jobs=[])
+            return {"user": user, "way": None, "address": None, "jobs": []}
         return _notifications(notifier, user)
 
-    @app.post("/v1/me/notify")
-    def notify(caller: Asker, job: JobId) -> Notifications:
+    @app.post("/v1/me/notify", **answers(Notifications, 404, 409))
+    def notify(caller: Asker, job: NotifiedJobId) -> Notifications:
         """Send the caller news of a job of their own that waits."""
         user, notifier = caller.named(), _notifier(desk)
         _, board = desk.board()
@@ -76,8 +59,8 @@ def add_notifications(app: FastAPI, desk: ForecastDesk) -> None:
             raise ApiError(409, what, "job", remedy) from error
         return _notifications(notifier, user)
 
-    @app.post("/v1/me/notify/stop")
-    def stop(caller: Asker, job: JobId) -> Notifications:
+    @app.post("/v1/me/notify/stop", **answers(Notifications, 404))
+    def stop(caller: Asker, job: NotifiedJobId) -> Notifications:
         """Send the caller no more news of a job."""
         user, notifier = caller.named(), _notifier(desk)
         if not notifier.stop(user, job):
@@ -99,11 +82,11 @@ def _notifier(desk: ForecastDesk) -> Notifier:
 
 
 def _notifications(notifier: Notifier, user: str) -> Notifications:
-    return Notifications(
-        user=user,
-        way=notifier.way.kind,
-        address=notifier.way.address(user),
-        jobs=[
-            NotifiedJob(job_id=job.job_id, asked_at=job.asked_at) for job in notifier.jobs_of(user)
+    return {
+        "user": user,
+        "way": notifier.way.kind,
+        "address": notifier.way.address(user),
+        "jobs": [
+            {"job_id": job.job_id, "asked_at": job.asked_at} for job in notifier.jobs_of(user)
         ],
-    )
+    }

@@ -92,6 +92,7 @@ _WHY = {
     404: "Nothing is known of that here.",
     405: "The path has no such method.",
     408: "No whole request came in time.",
+    409: "The caller has news of as many jobs as they may.",
     413: "A body was sent, which no path takes.",
     421: "The daemon is not to be asked by this Host.",
     429: "The caller asks too often.",

@@ -6,8 +6,8 @@ import contextlib
 import dataclasses
 import math
 import threading
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated
 
 from fastapi import Depends, FastAPI
 from foretime_estimators.jobs.errors import StateError
@@ -16,12 +16,20 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.daemon.watch_metrics import is_set_to_work
+from foretime_sidecar.forecasts.forecast_reliability import DayScores
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.plain_beside.account import Account
 from foretime_sidecar.safety.ab_report import AbReport, ab_report
 from foretime_sidecar.safety.hook_record import HookFigures
 from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.web.api.brought import SINCE_DAYS
+from foretime_sidecar.web.api.described_answers import answers
+from foretime_sidecar.web.api.operator_types import (
+    EstimatorFigures,
+    ExplainedJobs,
+    Helps,
+    OperatorsAnswer,
+)
 from foretime_sidecar.web.api.state_lines import age_lines, prediction_lines, refusal_lines
 from foretime_sidecar.web.api.verdicts import Line, Verdict, worst
 from foretime_sidecar.web.api.work_lines import ab_line, brought_line, work_lines
@@ -50,7 +58,7 @@ class OperatorsDesk:
         self._ab_lock = threading.Lock()
         self._ab: tuple[int, AbReport] | None = None
 
-    def answer(self, caller: Caller) -> dict[str, Any]:
+    def answer(self, caller: Caller) -> OperatorsAnswer:
         """Give all of it, as ``/v1/operators`` does.
 
         Raises
@@ -75,43 +83,37 @@ class OperatorsDesk:
             ("refusals", "What is refused, and what fails", refusal_lines(sidecar, health)),
         )
         lines = [line for _, _, of_group in groups for line in of_group]
+        helps, text = self._conclusion(brought)
         return {
             "made_at": now,
             "started_at": health.started_at,
-            **self._conclusion(lines, brought),
+            "helps": helps,
+            "text": text,
+            "verdict": worst(lines),
             "groups": [
-                {
-                    "name": name,
-                    "title": title,
-                    "verdict": worst(of_group),
-                    "lines": [dataclasses.asdict(line) for line in of_group],
-                }
+                {"name": name, "title": title, "verdict": worst(of_group), "lines": of_group}
                 for name, title, of_group in groups
             ],
-            "brought": None if account is None else account.as_json(),
-            "ab": None if report is None else report.as_json(),
+            "brought": account,
+            "ab": report,
             "forecast_days": self._forecast_days(now),
             "estimators": self._estimators(),
             "decided": _decided(figures),
             "refused_requests": {str(k): v for k, v in sorted(health.refused.items()) if v},
         }
 
-    def _conclusion(self, lines: list[Line], brought: Line) -> dict[str, Any]:
-        """Say in a sentence whether Foretime helps."""
-        sidecar, verdict = self._sidecar, worst(lines)
-        trip = sidecar.oversight.record.trip
-        if trip is not None:
-            text = "It has hurt, or seemed to, so the circuit breaker has stopped it."
-            return {"helps": "stopped", "text": text, "verdict": verdict}
-        if not is_set_to_work(sidecar.settings):
-            text = "It neither helps nor hurts: it is set to change nothing."
-            return {"helps": "off", "text": text, "verdict": verdict}
-        helps, text = {
+    def _conclusion(self, brought: Line) -> tuple[Helps, str]:
+        """Say in a word and in a sentence whether Foretime helps."""
+        if self._sidecar.oversight.record.trip is not None:
+            return "stopped", "It has hurt, or seemed to, so the circuit breaker has stopped it."
+        if not is_set_to_work(self._sidecar.settings):
+            return "off", "It neither helps nor hurts: it is set to change nothing."
+        said: dict[Verdict, tuple[Helps, str]] = {
             Verdict.WELL: ("yes", "It helps: jobs have waited less than without it."),
             Verdict.ACT: ("no", "It hurts: jobs have waited longer than without it."),
             Verdict.LOOK: ("unclear", "Whether it helps is not clear: no difference is shown."),
-        }.get(brought.verdict, ("early", "It is too early to tell whether it helps."))
-        return {"helps": helps, "text": text, "verdict": verdict}
+        }
+        return said.get(brought.verdict, ("early", "It is too early to tell whether it helps."))
 
     def _account(self, now: int) -> Account | None:
         """Give what was brought in four weeks, as of the latest run if that is known."""
@@ -133,15 +135,15 @@ class OperatorsDesk:
             return self._ab[1]
         return None
 
-    def _forecast_days(self, now: int) -> list[dict[str, Any]]:
+    def _forecast_days(self, now: int) -> Sequence[DayScores]:
         """Give how forecasts did, day by day."""
         forecasting, done = self._sidecar.forecasting, None
         if forecasting is not None:
             with contextlib.suppress(StateError):
                 done = forecasting.reliability_of(now, RELIABILITY_DAYS)
-        return [] if done is None else [dataclasses.asdict(day) for day in done.by_day]
+        return () if done is None else done.by_day
 
-    def _estimators(self) -> list[dict[str, Any]]:
+    def _estimators(self) -> list[EstimatorFigures]:
         """Give the figures of the estimators that have any."""
         scoreboard = self._sidecar.scoreboard
         board = None if scoreboard is None else scoreboard.board
@@ -159,9 +161,9 @@ class OperatorsDesk:
         ]
 
 
-def _decided(figures: HookFigures | None) -> list[dict[str, Any]]:
+def _decided(figures: HookFigures | None) -> list[ExplainedJobs]:
     return [
-        {**dataclasses.asdict(row), "why": REASONS.get(row.reason, row.reason)}
+        ExplainedJobs(**dataclasses.asdict(row), why=REASONS.get(row.reason, row.reason))
         for row in (() if figures is None else figures.decided)
     ]
 
@@ -169,7 +171,7 @@ def _decided(figures: HookFigures | None) -> list[dict[str, Any]]:
 def add_operators(app: FastAPI, desk: OperatorsDesk) -> None:
     """Add the path to the application; it is described in ``docs/api.md``."""
 
-    @app.get("/v1/operators")
-    def operators(caller: Asker) -> dict[str, Any]:
+    @app.get("/v1/operators", **answers(OperatorsAnswer))
+    def operators(caller: Asker) -> OperatorsAnswer:
         """Say whether Foretime helps or hurts, and what should be looked at."""
         return desk.answer(caller)

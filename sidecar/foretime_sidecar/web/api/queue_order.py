@@ -12,14 +12,14 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.ordering.order_switches import qualities_of
 from foretime_sidecar.ordering.order_words import why_chosen
 from foretime_sidecar.store.order_switches import OrderSwitch
-from foretime_sidecar.web.api.answer_types import (
+from foretime_sidecar.web.api.described_answers import answers
+from foretime_sidecar.web.api.forecasts import ForecastDesk
+from foretime_sidecar.web.api.operator_types import (
     ExplainedSwitch,
     OrderSwitchesAnswer,
     OrderTry,
     QueueOrderAnswer,
 )
-from foretime_sidecar.web.api.described_answers import answers
-from foretime_sidecar.web.api.forecasts import ForecastDesk
 from foretime_sidecar.web.api.parameters import Since
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of, operators_only
 

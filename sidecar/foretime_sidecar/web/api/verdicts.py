@@ -22,7 +22,7 @@ _WORST_FIRST = (Verdict.ACT, Verdict.LOOK, Verdict.WELL, Verdict.EARLY, Verdict.
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line.
+    """One line of the operators' view.
 
     Attributes
     ----------

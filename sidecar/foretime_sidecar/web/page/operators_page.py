@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
+from foretime_sidecar.forecasts.forecast_reliability import DayScores
+from foretime_sidecar.web.api.operator_types import OperatorsAnswer
 from foretime_sidecar.web.api.operators import OperatorsDesk
 from foretime_sidecar.web.api.verdicts import Verdict
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
@@ -36,7 +38,7 @@ def add_operators_page(app: FastAPI, desk: OperatorsDesk) -> None:
         return HTMLResponse(templates.get_template("operators.html").render(shown), status)
 
 
-def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(answer: OperatorsAnswer) -> dict[str, Any]:
     """Lay the answer out."""
     now, days = answer["made_at"], answer["forecast_days"]
     return {
@@ -44,7 +46,7 @@ def _shown(answer: Mapping[str, Any]) -> dict[str, Any]:
         "class_of": {verdict: verdict.name.lower() for verdict in Verdict},
         "clock": spoken_clock(now, now),
         "since": spoken_clock(answer["started_at"], now),
-        "days": record_days({"by_day": days}, now),
+        "days": record_days(days, now),
         "held": _line(days),
         "estimators": [
             {
@@ -62,15 +64,17 @@ def _figure(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _line(days: list[dict[str, Any]]) -> list[tuple[float, float]]:
+def _line(days: Sequence[DayScores]) -> list[tuple[float, float]]:
     """Give places of a line through the shares of bounds that held, of two days at least."""
-    known = [(day["day"], day["within_95"]) for day in days if day["within_95"] is not None]
-    if len(known) < 2:
+    if len(days) < 2:
         return []
-    first, last = known[0][0], known[-1][0]
+    first, last = days[0].day, days[-1].day
     return [
-        (round(_WIDTH * (day - first) / (last - first), 1), round(_HEIGHT * (1 - share), 1))
-        for day, share in known
+        (
+            round(_WIDTH * (each.day - first) / (last - first), 1),
+            round(_HEIGHT * (1 - each.within_95), 1),
+        )
+        for each in days
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from foretime_sidecar.forecasts.forecast_reliability import DayScores
 from foretime_sidecar.wording.waits import spoken_day, spoken_wait
 
 
@@ -34,16 +35,16 @@ def record_numbers(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in found if value is not None]
 
 
-def record_days(answer: Mapping[str, Any], now: int) -> list[tuple[str, str, str, str]]:
+def record_days(days: Sequence[DayScores], now: int) -> list[tuple[str, str, str, str]]:
     """Give day, forecasts, share of 95% bounds that held, median error; the latest day first."""
     return [
         (
-            spoken_day(day["day"], now),
-            f"{day['scored']:,}",
-            "–" if day["within_95"] is None else f"{100 * day['within_95']:.0f}%",
-            _wait(day["median_error_s"]) or "–",
+            spoken_day(day.day, now),
+            f"{day.scored:,}",
+            f"{100 * day.within_95:.0f}%",
+            spoken_wait(day.median_error_s),
         )
-        for day in reversed(answer["by_day"])
+        for day in reversed(days)
     ]
 
 

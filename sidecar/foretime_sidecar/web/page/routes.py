@@ -199,13 +199,14 @@ class _Page:
 
     def _record(self, now: int) -> dict[str, Any]:
         """Say how forecasts have done."""
-        answer = dataclasses.asdict(self._desk.reliability(RELIABILITY_DAYS))
+        done = self._desk.reliability(RELIABILITY_DAYS)
+        answer = dataclasses.asdict(done)
         return {
             "reliability": reliability(answer),
             "scored": f"{answer['scored']:,}",
             "days": answer["days"],
             "numbers": record_numbers(answer),
-            "by_day": record_days(answer, now),
+            "by_day": record_days(done.by_day, now),
         }
 
     def _answer(self, asked: Mapping[str, str], caller: Caller, now: int) -> dict[str, Any]:

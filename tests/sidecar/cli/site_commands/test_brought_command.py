@@ -40,7 +40,7 @@ def answer(
     model_is_off: bool = False,
 ) -> dict[str, Any]:
     standing = asdict(BesideStanding(why_not, 9, 8, 3, 1_800_000_000, model_is_off))
-    account = account_of(jobs, 0, "user").as_json()
+    account = asdict(account_of(jobs, 0, "user"))
     late = {"late_jobs": late_jobs, "behind_s": behind_s, "is_behind": behind_s > 0}
     return {"user": None, **account, "standing": {**standing, **late}}
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sidecar.answers.daemon_client import ask
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.cli.site_commands.wait import wait
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
@@ -218,7 +218,7 @@ def test_a_sendmail_that_fails_changes_nothing_else(
         fake.write(before)
     began = time.monotonic()
     site.advance(LONG_S)
-    forecast = ask(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
-    assert forecast["state"] == "running"
-    assert ask(site.listen, "/healthz", {})["status"] == "ok"
+    daemon = SiteDaemon(site.listen)
+    assert daemon.job_forecast(site.waiting)["state"] == "running"
+    assert daemon.health()["status"] == "ok"
     assert time.monotonic() - began < 8, "it must not wait for sendmail, which has 10 s"
