@@ -47,10 +47,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_answers, "SILENT_S", 1)
 
 
-def _configuration() -> RunConfiguration:
+def _configuration(*jobs: RunJob) -> RunConfiguration:
     site = SlurmSite(TEN_BY_TEN, priority=SlurmPriority(multifactor=False))
-    jobs = [RunJob(0, user, 60, _LASTS_S) for user in ("alice", "bob")]
-    return RunConfiguration("harmed", "Two jobs.", site, lambda: jobs)
+    taken = jobs or tuple(RunJob(0, user, 60, _LASTS_S) for user in ("alice", "bob"))
+    return RunConfiguration("harmed", "Some jobs.", site, lambda: list(taken))
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,12 @@ def test_a_job_is_not_refused_by_a_cluster_that_is_lost(
 
     with pytest.raises(LostClusterError, match="squeue -h -o %i answered 1: nsenter"):
         HarmedRun(_configuration(), release, tmp_path).run()
+
+
+def test_no_job_is_missed_where_some_are_arrays(release: SlurmRelease, tmp_path: Path) -> None:
+    array = RunJob(0, "bob", 60, 1, array_tasks=3, array_most_running=2)
+    configuration = _configuration(array, RunJob(0, "alice", 60, 1))
+
+    outcome, _ = LiveRun(configuration, release, tmp_path).run()
+
+    assert [job[-1] for job in outcome["jobs"]] == ["COMPLETED"] * 4
