@@ -93,6 +93,41 @@ def test_a_cluster_has_accounting_and_rest_where_asked(slurm: SlurmCluster) -> N
         assert session.get(f"http+unix://{where}/openapi/v3", headers=identity, timeout=5).ok
 
 
+_NEW_ACCOUNTS = """
+import subprocess, sys
+sys.path.insert(0, {repository!r})
+from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.slurm_releases import RELEASES
+with SlurmCluster(next(r for r in RELEASES if r.name == {release!r}), nodes=1) as cluster:
+    first = cluster.sbatch(user="bob")
+    for name in ("passwd", "group"):  # as useradd does
+        subprocess.run(f"cp -a /etc/{{name}} /etc/{{name}}+ && mv /etc/{{name}}+ /etc/{{name}}",
+                       shell=True, check=True)
+    subprocess.run(["rm", "-rf", "/etc/slurm"], check=True)
+    second = cluster.sbatch(user="bob")
+    told = [(job["JobId"], job["UserId"].split("(")[0]) for job in cluster.jobs()]
+    assert told == [(first, "bob"), (second, "bob")], told
+    cluster.checked(["scontrol", "reconfigure"])
+    cluster.wait_for(cluster.answers, "slurmctld to answer")
+"""
+"""Run where /etc is a copy, which no one else sees."""
+
+
+def test_a_cluster_lives_on_where_the_machine_gets_a_user(
+    release: SlurmRelease, repository: Path, tmp_path: Path
+) -> None:
+    copied = (
+        "mount --make-rprivate / && mount -t tmpfs etc $0 && cp -a /etc/. $0"
+        ' && mkdir -p $0/slurm && mount --bind $0 /etc && exec "$@"'
+    )
+    code = _NEW_ACCOUNTS.format(repository=str(repository), release=release.name)
+    command = ["bash", "-c", copied, str(tmp_path), sys.executable, "-c", code]
+    reply = subprocess.run(
+        ["unshare", "--mount", *command], capture_output=True, text=True, check=False
+    )
+    assert reply.returncode == 0, reply.stderr
+
+
 def test_stopping_leaves_nothing(
     release: SlurmRelease, new_cluster: Callable[..., SlurmCluster]
 ) -> None:

@@ -76,6 +76,8 @@ class SlurmCluster:
         Folder of squeue, sbatch, ..., as the sidecar's ``commands_dir``.
     table, disable_file
         The hook's table, and the file that switches it off.
+    slurmctld
+        The process that slurmctld was started with, and that ends with it.
     """
 
     def __init__(
@@ -169,7 +171,7 @@ class SlurmCluster:
 
     def start_slurmctld(self, *options: str) -> None:
         """Start slurmctld and wait until it answers."""
-        self._slurmctld = self.namespace.start(
+        self.slurmctld = self.namespace.start(
             ["slurmctld", "-D", *options], log=self.folder / "log/slurmctld.out"
         )
         self.wait_for(self.answers, "slurmctld to answer", READY_S)
@@ -178,7 +180,7 @@ class SlurmCluster:
         """End slurmctld and wait until it is gone."""
         pid = (self.folder / "run/slurmctld.pid").read_text().strip()
         self.namespace.run(["kill", f"-{signal}", pid])
-        self._slurmctld.wait(READY_S)
+        self.slurmctld.wait(READY_S)
 
     def restart_slurmctld(self) -> None:
         """End slurmctld and start it anew; jobs stay. Waits until it knows its nodes again."""
@@ -204,7 +206,7 @@ class SlurmCluster:
 
     def answers(self) -> bool:
         """Say whether slurmctld answers."""
-        if self._slurmctld.poll() is not None:
+        if self.slurmctld.poll() is not None:
             raise RuntimeError(f"slurmctld ended:\n{self.log_tail()}")
         return " is UP" in self.run(["scontrol", "ping"]).stdout
 
@@ -298,9 +300,7 @@ class SlurmCluster:
             ["scontrol", "--oneliner", "show", kind, *filter(None, [name])],
             environment={"SLURM_TIME_FORMAT": "%s"},
         ).stdout
-        return [
-            dict(re.findall(r"(\S+?)=(\S*)", line)) for line in text.splitlines() if "=" in line
-        ]
+        return records_of(text)
 
     def scontrol(self, *words: str, user: str = "root") -> subprocess.CompletedProcess[str]:
         """Run scontrol; the reply may be a refusal."""
@@ -507,6 +507,11 @@ class SlurmCluster:
             scheduler_parameters={"time_min_as_soft_limit": False},
             restart="PrologSlurmctld" in self.conf.values,
         )
+
+
+def records_of(text: str) -> list[dict[str, str]]:
+    """Read what ``scontrol --oneliner show`` prints."""
+    return [dict(re.findall(r"(\S+?)=(\S*)", line)) for line in text.splitlines() if "=" in line]
 
 
 def _skip_if(missing: str) -> None:

@@ -7,9 +7,15 @@ set -e
 mount --make-rprivate /
 mount --bind "$folder" "$folder"
 mount --make-shared "$folder"  # what is mounted in it later is seen in the release's root, too
-mount --bind "$folder/passwd" /etc/passwd
-mount --bind "$folder/group" /etc/group
-if [ -d /etc/slurm ]; then mount --bind "$folder/etc" /etc/slurm; fi
+# An /etc of its own. A package that adds a user to the machine puts a new passwd in the place of the
+# old one, whereupon the kernel undoes what is mounted on that, in every namespace: the cluster would
+# know its users no more.
+mount -t tmpfs -o mode=0755 etc /mnt
+cp -a /etc/. /mnt
+for file in passwd group; do mount --bind "$folder/$file" "/mnt/$file"; done
+mkdir -p /mnt/slurm
+mount --bind "$folder/etc" /mnt/slurm
+mount --move /mnt /etc
 if [ "$root" != / ]; then
   mount -t proc proc "$root/proc"
   mount --rbind /sys "$root/sys"

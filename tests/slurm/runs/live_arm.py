@@ -137,6 +137,11 @@ class ArmRun(LiveRun):
         self._zero = int(time.time())
         super()._submit_all()
 
+    def _submit(self, number: int, job: RunJob) -> None:
+        super()._submit(number, job)
+        if number in self._refused:
+            raise RuntimeError(f"job {number} was refused: {self._refused[number]}")
+
     def _outcome(self) -> dict[str, Any]:
         raised, missed = 0, 0
         if self._daemon is not None:

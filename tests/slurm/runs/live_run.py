@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.slurm.harness.slurm_cluster import SlurmCluster
+from tests.slurm.harness.cluster_answers import LostClusterError, ask, state_of
+from tests.slurm.harness.slurm_cluster import SlurmCluster, records_of
 from tests.slurm.harness.slurm_releases import SlurmRelease
 from tests.slurm.runs.run_configurations import RunConfiguration
 from tests.slurm.runs.run_job import RunJob, parts_of
@@ -87,7 +88,13 @@ class LiveRun:
         self._sample_s = SAMPLE_S
 
     def run(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give the outcome, and what was sampled while it went on."""
+        """Give the outcome, and what was sampled while it went on.
+
+        Raises
+        ------
+        LostClusterError
+            As soon as the cluster does not answer, or does not tell of a job that it took.
+        """
         self.cluster = cluster_of(self.configuration, self.release)
         try:
             time.sleep(_SETTLE_S)
@@ -156,6 +163,7 @@ class LiveRun:
             timeout_s=_PATIENCE_S,
         )
         if reply.returncode:
+            self._ask("squeue", "-h", "-o", "%i")  # for a cluster that is lost refuses nothing
             self._refused[number] = reply.stderr.strip()
         else:
             self._slurm_ids[number] = reply.stdout.strip().split(";")[0]
@@ -163,8 +171,7 @@ class LiveRun:
     def _ask(self, *words: str, epoch: bool = False) -> str:
         """Give what a command answers, however slow the machine is."""
         environment = {"SLURM_TIME_FORMAT": "%s"} if epoch else {}
-        reply = self.cluster.run(words, environment=environment, timeout_s=_PATIENCE_S)
-        return reply.stdout
+        return ask(self.cluster, words, environment=environment, timeout_s=_PATIENCE_S)
 
     def _drain(self) -> None:
         until = time.time() + LONGEST_S
@@ -200,18 +207,30 @@ class LiveRun:
 
     def _cpus_by_node(self) -> dict[str, list[list[str]]]:
         """Give the nodes, CPUs, memory and GRES of running jobs by Slurm's id."""
-        text = self._ask("scontrol", "-d", "--oneliner", "show", "job")
         found = {}
-        for line in text.splitlines():
+        for line in self._told_of_jobs("-d").splitlines():
             if "JobState=RUNNING" in line and (job := re.match(r"JobId=(\d+)", line)):
                 places = re.findall(r" Nodes=(\S+) CPU_IDs=(\S+) Mem=(\S*) GRES=(\S*)", line)
                 found[job[1]] = [list(place) for place in places]
         return found
 
+    def _told_of_jobs(self, *options: str) -> str:
+        """Give what scontrol says of the jobs, which must be all that were taken."""
+        words = ("scontrol", *options, "--oneliner", "show", "job")
+        text = self._ask(*words, epoch=True)
+        told = set(re.findall(r"\b(?:Array)?JobId=(\d+)", text))
+        lost = [each for each in self._slurm_ids.values() if each not in told]
+        if lost:
+            raise LostClusterError(
+                f"{self.configuration.name}: Slurm took jobs {lost[:10]}, {len(lost)} of "
+                f"{len(self._slurm_ids)}, and tells of them no more.\n{state_of(self.cluster)}"
+            )
+        return text
+
     # What came of it ------------------------------------------------------------------------------
 
     def _outcome(self) -> dict[str, Any]:
-        records = {record["JobId"]: record for record in self.cluster.jobs()}
+        records = {record["JobId"]: record for record in records_of(self._told_of_jobs())}
         by_part = {}
         for record in records.values():
             number = int(record["JobName"].removeprefix("j"))
