@@ -6,6 +6,7 @@ import re
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.forecasts.forecast_board import JobForecast, Waits
+from foretime_sidecar.wording.waits import needs
 
 _LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
 _OF_PBS = ("Not Running", "Can Never Run")
@@ -69,10 +70,9 @@ def turn_text(processors: int, ahead: int, waits: Waits | None) -> str:
     first = "no job goes first"
     if ahead:
         first = "1 job goes first" if ahead == 1 else f"{ahead:,} jobs go first"
-    needs = "1 processor" if processors == 1 else f"{processors:,} processors"
     if waits is not None and waits.likely_now:
         beside = f"; there is room for it beside what goes first ({first})" if ahead else ""
         return f"can start at once{beside}"
     if waits is not None and waits.room_now:
         return f"there is room for it now, but jobs like it have started later than that; {first}"
-    return f"waits for {needs}; {first}"
+    return f"{needs(processors)}; {first}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from foretime_estimators.time_units import HOUR_S, MINUTE_S
 
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import whole_minutes
 
 if TYPE_CHECKING:  # commands import this before they have asked anything
@@ -43,6 +44,11 @@ def _rounded(seconds: float, *, up: bool) -> int:
         return int(seconds)
     step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
     return step * (math.ceil(seconds / step) if up else round(seconds / step))
+
+
+def needs(processors: int) -> str:
+    """Say what a job waits for that only needs its turn and room."""
+    return f"waits for {counted(processors, 'processor')}"
 
 
 def spoken_clock(moment: int, now: int) -> str:

@@ -154,7 +154,7 @@ def check_readable(page: Page, width: int) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
-@pytest.mark.parametrize("query", ["", "?ntasks=64&time=4:00:00"])
+@pytest.mark.parametrize("query", ["", "?ntasks=64&time=4:00:00&scales=1"])
 def test_the_page_is_readable_in_every_width_and_scheme(
     visit: Open, query: str, width: int, scheme: str
 ) -> None:
@@ -233,6 +233,15 @@ def test_the_form_is_reached_and_sent_by_keyboard(visit: Open) -> None:
     assert "95% sure within" in answer.inner_text()
     assert answer.is_visible()
     assert reached.input_value() == "64"
+
+
+def test_a_waiting_job_has_one_line_at_a_desk(visit: Open) -> None:
+    page = visit(viewport={"width": WIDTHS["desk"], "height": 800})
+    heights = page.locator(".jobs tbody tr").evaluate_all("all => all.map(r => r.offsetHeight)")
+    assert len(heights) > 10
+    assert max(heights) <= 40
+    region = page.locator(".scroll:has(.jobs)")
+    assert region.evaluate("each => each.scrollWidth <= each.clientWidth"), "all columns are seen"
 
 
 def test_the_page_works_without_script(visit: Open) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait
+from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait, needs
 
 SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
@@ -182,8 +182,8 @@ class JobRow:
     likely, bound, by, done
         The likely wait, the 95% bound, the moment that stands for, when it is likely done; ``None``
         without a forecast.
-    why
-        Why it waits.
+    why, in_short
+        Why it waits; and the same without the processors, which stand beside it.
     latest
         When it should start no later than, in words; "" if nothing was noted.
     bar
@@ -200,6 +200,7 @@ class JobRow:
     by: str | None
     done: str | None
     why: str
+    in_short: str
     latest: str
     bar: Bar | None
 
@@ -228,6 +229,7 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
         job.partition or "–",
         *said,
         job.reason.text,
+        job.reason.text.removeprefix(f"{needs(job.processors)}; "),
         _latest(job.start_no_later_than, now),
         bar(job, scale),
     )
