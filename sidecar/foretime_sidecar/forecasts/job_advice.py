@@ -197,7 +197,7 @@ def _resized(
     return Shape(
         change,
         f"on {scaled} {part}{'' if scaled == 1 else 's'} instead of {parts}, for "
-        f"{words.duration(time_s)}, as the work is said to scale",
+        f"{words.duration(time_s)}",
         f"{size} {words.with_limit(time_s)}",
         replace(
             question,

@@ -42,13 +42,18 @@ def _rounded(seconds: float, *, up: bool) -> int:
     """Give a duration as it is said; what is under a minute as it is."""
     if seconds < MINUTE_S:
         return int(seconds)
-    step = next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
+    step = _step(seconds)
     return step * (math.ceil(seconds / step) if up else round(seconds / step))
 
 
 def needs(processors: int) -> str:
     """Say what a job waits for that only needs its turn and room."""
     return f"waits for {counted(processors, 'processor')}"
+
+
+def _step(seconds: float) -> int:
+    """Give in which steps so long a duration is said."""
+    return next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
 
 
 def spoken_clock(moment: int, now: int) -> str:
@@ -129,7 +134,14 @@ def done_text(forecast: BriefForecast, now: int) -> str | None:
 
 
 def _by(moment: int, since: int, *, up: bool) -> int:
-    """Give a moment to come as it is said, rounded as the time until then."""
+    """Give a moment to come as it is said, rounded as the time until then.
+
+    Half a day ahead and later that is a full hour of the clock.
+    """
+    if _step(max(moment - since, 0)) >= HOUR_S:
+        offset_s = round((_local(moment).utcoffset() or timedelta()).total_seconds())
+        hours = (moment + offset_s) / HOUR_S
+        return (math.ceil(hours) if up else round(hours)) * HOUR_S - offset_s
     by = (since + _rounded(max(moment - since, 0), up=up)) // MINUTE_S * MINUTE_S
     return max(by, whole_minutes(moment) * MINUTE_S) if up else by
 

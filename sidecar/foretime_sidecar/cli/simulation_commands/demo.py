@@ -60,6 +60,8 @@ def demo(
         raise InputError(
             f"--socket {socket_path}: there is no such folder; make {socket_path.parent} first"
         )
+    if socket_path is not None:
+        _check_socket(socket_path)
     options = WorkloadOptions(
         log=log,
         generate=None if log is not None else "lublin2003",
@@ -90,6 +92,18 @@ def demo(
         say("Ctrl-C ends it, within seconds.")
         shown.serve()
     leave_threads_behind()
+
+
+def _check_socket(path: Path) -> None:
+    """Refuse at once a socket that somebody listens on."""
+    if not path.exists():
+        return
+    with socket.socket(socket.AF_UNIX) as tried:
+        tried.settimeout(1)
+        if tried.connect_ex(str(path)) == 0:
+            raise InputError(
+                f"--socket {path}: another process listens there; give another --socket"
+            )
 
 
 def _check_port(port: int) -> None:

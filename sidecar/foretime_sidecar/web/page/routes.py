@@ -287,7 +287,7 @@ def _alternatives(advised: Advice) -> list[dict[str, Any]]:
                 "order": (one.forecast.end_s or times.wait_s)["0.5"],
                 "text": _sentence(one.text),
                 "likely": spoken_wait(times.likely_wait_s),
-                "done": _spoken_sooner(one.done_sooner_s),
+                "done": _spoken_sooner(one.done_sooner_s, advised.asked),
                 "cost": one.cost,
                 "command": one.command,
                 "cheapest": index == advised.cheapest,
@@ -296,11 +296,11 @@ def _alternatives(advised: Advice) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["order"])
 
 
-def _spoken_sooner(sooner_s: int | None) -> str:
-    if sooner_s is None:
+def _spoken_sooner(sooner_s: int | None, asked: BriefForecast) -> str:
+    if sooner_s is None or asked.end_s is None:
         return "–"
-    if abs(sooner_s) < MINUTE_S:
-        return "as soon"
+    if abs(sooner_s) < max(MINUTE_S, asked.end_s["0.5"] / 20):
+        return "about as soon"
     return f"{spoken_wait(abs(sooner_s))} {'sooner' if sooner_s > 0 else 'later'}"
 
 

@@ -22,6 +22,17 @@ def test_a_port_in_use_is_refused_before_the_log_is_read(run: Run) -> None:
     assert err.endswith("; give another --port\n")
 
 
+def test_a_socket_in_use_is_refused_before_the_log_is_read(run: Run, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as taken:
+        taken.bind(str(tmp_path / "s"))
+        taken.listen()
+        code, out, err = run("demo", "/none/log.swf", "--socket", tmp_path / "s")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"foretime: --socket {tmp_path}/s: another process listens there; give another --socket\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
