@@ -67,6 +67,8 @@ class ChoiceSettings:
 JobClass = tuple[str | None, int]
 """Jobs that are judged together: a queue, and the width in powers of four."""
 _MOST_CLASSES = 200
+_OF_A_CLASS = 3
+"""A class must have as many times the outcomes to be judged by itself."""
 
 
 def class_of(job: JobRequest) -> JobClass:
@@ -142,9 +144,10 @@ class BestOf:
     def _ranking(self, job_class: JobClass | None) -> list[int]:
         settings = self._settings
         loss = np.full(len(self._forecasters), math.inf)
-        for losses in (self._all_losses, self._losses.get(job_class) if job_class else None):
+        of_class = None if job_class is None else self._losses.get(job_class)
+        for losses, times in ((self._all_losses, 1), (of_class, _OF_A_CLASS)):
             if losses is not None:
-                judged = losses.judged(settings.fewest, settings.fewest_days)
+                judged = losses.judged(settings.fewest * times, settings.fewest_days)
                 loss = np.where(judged, losses.upper(settings.sureness), loss)
         if settings.sureness:
             loss[0] = 0.0  # it has the word until another is surely better

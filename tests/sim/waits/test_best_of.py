@@ -170,10 +170,10 @@ def test_a_class_of_jobs_is_judged_by_itself_once_it_can_be() -> None:
     """B is right of the queue "debug" and A of all others; the larger part decides for the rest."""
     best = BestOf([Says("a", 600), Says("b", 6_000)], "best", TWO)
     debug = replace(request("d"), queue="debug")
-    for number in range(9):
-        job = replace(debug, job_id=f"d{number}") if number < 3 else request(number)
+    for number in range(20):
+        job = replace(debug, job_id=f"d{number}") if number < 6 else request(number)
         best.forecast(moment_of(0, job))
-        best.started(job, 6_000 if number < 3 else 600)
+        best.started(job, 6_000 if number < 6 else 600)
     assert names(best) == ["a", "b"]
     assert [each.name for each in best.ranked(("debug", 0))] == ["b", "a"]
     assert [each.name for each in best.ranked(("debug", 3))] == ["a", "b"]  # wider ones
