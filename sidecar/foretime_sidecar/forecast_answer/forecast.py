@@ -25,7 +25,8 @@ from foretime_sidecar.forecast_answer.coarsening import (
 
 def _without_jobs_ahead(text: str, reason: Reason, _: Telling) -> str:
     # What follows says how many jobs go first.
-    return text.partition(";")[0] if reason.code in ("Priority", "Resources", "None") else text
+    of_its_turn = reason.code in ("Priority", "Resources", "None", "BeginTime")
+    return text.partition(";")[0] if of_its_turn else text
 
 
 class Reason(Told):

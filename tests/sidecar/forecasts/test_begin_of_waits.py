@@ -211,7 +211,11 @@ def test_past_waits_are_added_to_a_begin_that_is_asked_for() -> None:
     answer = of_new(found, question, 3600, NOW + 20, None).model_dump()
     assert answer["starts_now"] == 0
     assert answer["start_time"]["0.5"] == pytest.approx(NOW + DAY + WAIT, abs=10)
-    assert answer["reason"] == {"code": "BeginTime", "text": "is to begin later"}
+    then = "waits for 8 processors; no job goes first"
+    assert answer["reason"] == {
+        "code": "BeginTime",
+        "text": f"is to begin later, and then {then}",
+    }
     nothing = NewJobForecast(found.job, Waits((0,) * len(LEVELS), 1.0), 0, board)
     begun = of_new(nothing, question, 3600, NOW + DAY, None).model_dump()
     assert begun["reason"]["code"] == "None"

@@ -16,6 +16,7 @@ from foretime_sidecar.forecast_answer.forecast import (
     Reason,
     StartBound,
 )
+from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast, Waits
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.job_question import JobQuestion
@@ -111,8 +112,11 @@ def of_new(
     if waits is not None and waits.likely_now:
         code = "None"
     reason = Reason(code=code, text=turn_text(processors, ahead, waits))
-    if question.begin is not None and question.begin > now:
-        reason = Reason(code="BeginTime", text=BEGINS_LATER)
+    to_come_s = (question.begin or 0) - now
+    if to_come_s > 0:
+        then = "" if waits is None or waits.at(0.5) <= to_come_s + NOW_S else reason.text
+        text = f"{BEGINS_LATER}, and then {then}" if then else BEGINS_LATER
+        reason = Reason(code="BeginTime", text=text)
     return _answer(
         _Job("not-submitted", question.request, scheduled_time_s, None, nodes=question.nodes),
         board,
