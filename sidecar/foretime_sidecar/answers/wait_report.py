@@ -23,6 +23,7 @@ def wait_report(
     now: int,
     *,
     sooner: Alternative | None = None,
+    is_advised: bool = False,
     notes: Sequence[str] = (),
     width: int = 80,
 ) -> str:
@@ -36,6 +37,8 @@ def wait_report(
         Epoch seconds.
     sooner
         The change by which it would be done sooner.
+    is_advised
+        Whether such a change was looked for.
     notes
         What was not looked at.
     width
@@ -53,6 +56,8 @@ def wait_report(
         said.append(("Latest", f"It {latest}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))
+    elif is_advised and not forecast.starts_soon:
+        said.append(("Sooner", "No change is known by which it is surely done sooner."))
     said.append(("Queue", _queue(forecast)))
     if (past := forecast.calibration) is not None and past.within_95 is not None:
         said.append(("So far", _calibration(past, past.within_95)))

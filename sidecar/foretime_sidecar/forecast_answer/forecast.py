@@ -23,6 +23,9 @@ from foretime_sidecar.forecast_answer.coarsening import (
 )
 
 
+_SOON_S = 60
+
+
 def _without_jobs_ahead(text: str, reason: Reason, _: Telling) -> str:
     # What follows says how many jobs go first.
     of_its_turn = reason.code in ("Priority", "Resources", "None", "BeginTime")
@@ -156,6 +159,11 @@ class BriefForecast(Told):
         ):
             return None
         return Times(self.starts_now, self.likely_wait_s, self.wait_s, self.start_time)
+
+    @property
+    def starts_soon(self) -> bool:
+        """Whether it likely starts within a minute."""
+        return self.likely_wait_s is not None and self.likely_wait_s <= _SOON_S
 
     def done_sooner_s(self, other: BriefForecast) -> int | None:
         """Give by how much it likely ends sooner than another; ``None``: not known."""

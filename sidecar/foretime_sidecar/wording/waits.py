@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # commands import this before they have asked anything
 # Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
 _STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_S, HOUR_S))
 _LONGEST_STEP_S = 6 * HOUR_S
+_OF_THE_CLOCK_S = 900
 _SURE = 0.95
 
 
@@ -136,12 +137,14 @@ def done_text(forecast: BriefForecast, now: int) -> str | None:
 def _by(moment: int, since: int, *, up: bool) -> int:
     """Give a moment to come as it is said, rounded as the time until then.
 
-    Half a day ahead and later that is a full hour of the clock.
+    Three hours ahead and later that is a quarter of an hour of the clock, from half a day on a full
+    hour: nobody takes it for more exact than it is, and it stays as time goes by.
     """
-    if _step(max(moment - since, 0)) >= HOUR_S:
+    step = min(_step(max(moment - since, 0)), HOUR_S)
+    if step >= _OF_THE_CLOCK_S:
         offset_s = round((_local(moment).utcoffset() or timedelta()).total_seconds())
-        hours = (moment + offset_s) / HOUR_S
-        return (math.ceil(hours) if up else round(hours)) * HOUR_S - offset_s
+        steps = (moment + offset_s) / step
+        return (math.ceil(steps) if up else round(steps)) * step - offset_s
     by = (since + _rounded(max(moment - since, 0), up=up)) // MINUTE_S * MINUTE_S
     return max(by, whole_minutes(moment) * MINUTE_S) if up else by
 

@@ -147,18 +147,25 @@ class _Question:
         except (RefusedError, DaemonError) as error:
             # The forecast is what was asked for.
             return self.report(forecast, notes=[f"no advice: {error}"])
-        return self.report(forecast, cheapest(advised, forecast))
+        return self.report(forecast, cheapest(advised, forecast), is_advised=True)
 
     def report(
         self,
         forecast: ForecastAnswer,
         sooner: Alternative | None = None,
         notes: Sequence[str] = (),
+        *,
+        is_advised: bool = False,
     ) -> str:
         """Put an answer in words."""
         width = min(max(shutil.get_terminal_size().columns, _LEAST_WIDTH), _MOST_WIDTH)
         return wait_report(
-            forecast, int(time.time()), sooner=sooner, notes=[*self.notes, *notes], width=width
+            forecast,
+            int(time.time()),
+            sooner=sooner,
+            is_advised=is_advised,
+            notes=[*self.notes, *notes],
+            width=width,
         )
 
 
