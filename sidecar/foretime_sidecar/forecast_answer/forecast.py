@@ -22,7 +22,6 @@ from foretime_sidecar.forecast_answer.coarsening import (
     coarse_wait,
 )
 
-
 _SOON_S = 60
 
 

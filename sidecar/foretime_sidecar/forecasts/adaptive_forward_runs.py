@@ -33,7 +33,7 @@ _ALL_S, _LET_GO_S, _ONE_S = 10.0, 2.5, 0.4
 _PATIENCE_S = 1.0
 # Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
-# A forecast of one job stands on as many samples at least, hurried on half.
+# A forecast of one job stands on as many samples at least.
 _FEWEST_OF_ONE = 10
 # The plan, and the runs that tell until when arrivals matter, take as long as so many samples.
 _BEFORE_SAMPLES = 3
@@ -273,11 +273,7 @@ class ForecastLadder:
         threads = usable_cores() if asked == 1 and not self.hurried else 1
         budget_s = _ONE_S if asked == 1 else all_s
         fewest = _FEWEST_OF_ONE if asked == 1 else 1
-        pace = (
-            _Budget(budget_s / 4, threads, -(-fewest // 2), between)
-            if self.hurried
-            else _Budget(budget_s, threads, fewest, between)
-        )
+        pace = _Budget(budget_s / 4 if self.hurried else budget_s, threads, fewest, between)
         forward = ForwardForecaster(
             self.name,
             self._models.runtimes,
