@@ -27,8 +27,10 @@ from foretime_sim.waits.newcomers import Newcomers
 
 SAMPLES = 200
 _SEEDS = 2**63
-_ENOUGH_FOR_BOUNDS = 19
-"""Of fewer samples none is at 95%."""
+_ENOUGH_FOR_BOUNDS = 40
+"""Of fewer samples a bound of 95% hangs on one or two."""
+_BEYOND = 3
+"""Of so few samples, those that lie highest tell less than all of them together."""
 _LOG_FROM_S = 60
 """Waits far below are alike, on the logarithmic scale."""
 
@@ -256,9 +258,9 @@ def sample_quantiles(wait_s: Int64Array) -> Float64Array:
     """Give the quantiles at `LEVELS` of sampled waits, shape (samples, asked) -> (asked, levels).
 
     Of n samples the i-th smallest is the quantile at i / (n + 1): with one more draw of the same
-    kind the outcome would be as likely in each of the gaps. Levels beyond the last gap are those of
-    a normal prediction of log waits from so many samples (Student's t), where these are too few to
-    hold the 95% bound.
+    kind the outcome would be as likely in each of the gaps. Of few samples the highest levels are
+    those of a normal prediction of log waits (Student's t): on a queue of 300 jobs the 95% bound of
+    20 samples is off by 0.15 in log wait then, by 0.19 else, and holds as often.
     """
     quantiles: Float64Array = np.quantile(wait_s, LEVELS, axis=0, method="weibull").T
     samples, levels = len(wait_s), np.array(LEVELS)
@@ -269,9 +271,9 @@ def sample_quantiles(wait_s: Int64Array) -> Float64Array:
         t = np.array([_student_t(level, samples - 1) for level in LEVELS])
         predicted = np.exp(logs.mean(axis=0)[:, np.newaxis] + off[:, np.newaxis] * t) - _LOG_FROM_S
         predicted[~varies] = quantiles[~varies]
-        low, high = levels < 1 / (samples + 1), levels > samples / (samples + 1)
+        low, high = levels < 1 / (samples + 1), levels > 1 - _BEYOND / (samples + 1)
         quantiles[:, low] = np.clip(predicted[:, low], 0, quantiles[:, low])
-        quantiles[:, high] = np.maximum(predicted[:, high], quantiles[:, high])
+        quantiles[:, high] = predicted[:, high]
     return np.maximum.accumulate(quantiles, axis=1)
 
 

@@ -199,20 +199,21 @@ def test_with_runtimes_known_it_is_the_plan_with_perfect_runtimes(workload: Work
 
 
 def test_a_quantile_is_the_sample_that_reaches_its_level() -> None:
-    """Of nine samples the fifth is the median, the ninth the 0.9 quantile and all above."""
-    samples = np.array([[90], [10], [20], [80], [30], [70], [40], [50], [60]])
+    """Of 99 samples the fiftieth is the median, the ninetieth the 0.9 quantile."""
+    samples = np.random.default_rng(1).permutation(np.arange(1, 100))[:, np.newaxis]
     quantiles = sample_quantiles(samples)
     assert quantiles.shape == (1, len(LEVELS))
     at = dict(zip(LEVELS, quantiles[0].tolist(), strict=True))
-    assert (at[0.5], at[0.9], at[0.1]) == (50, 90, 10)
+    assert (at[0.5], at[0.9], at[0.1]) == pytest.approx((50, 90, 10))
     assert at[0.45] == pytest.approx(45)
-    # Of twenty, one is at the 95% bound; none is beyond.
+    # Of few, too: but the highest are told by all.
     twenty = sample_quantiles(np.arange(1, 20)[:, np.newaxis])[0]
-    assert twenty[[LEVELS.index(0.95), -1]].tolist() == [19, 19]
+    assert twenty[MEDIAN] == 10
+    assert twenty[LEVELS.index(0.95)] > 19
     assert sample_quantiles(np.array([[7]]))[0, MEDIAN] == 7
 
 
-@pytest.mark.parametrize("samples", [5, 10, 18])
+@pytest.mark.parametrize("samples", [5, 10, 20, 39])
 def test_bounds_of_few_samples_hold_for_the_next_one(samples: int) -> None:
     """Of waits that are lognormal; the largest of ten holds for 91 of 100, not for 95."""
     rng = np.random.default_rng(samples)
