@@ -271,8 +271,7 @@ def sample_quantiles(wait_s: Int64Array) -> Float64Array:
         t = np.array([_student_t(level, samples - 1) for level in LEVELS])
         predicted = np.exp(logs.mean(axis=0)[:, np.newaxis] + off[:, np.newaxis] * t) - _LOG_FROM_S
         predicted[~varies] = quantiles[~varies]
-        low, high = levels < 1 / (samples + 1), levels > 1 - _BEYOND / (samples + 1)
-        quantiles[:, low] = np.clip(predicted[:, low], 0, quantiles[:, low])
+        high = levels > 1 - _BEYOND / (samples + 1)
         quantiles[:, high] = predicted[:, high]
     return np.maximum.accumulate(quantiles, axis=1)
 
