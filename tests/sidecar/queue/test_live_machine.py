@@ -272,7 +272,7 @@ UP = "the wait is as if everything were up and it were let go now"
         (pending("1", 1, constraint=("slow",)), "no node has the feature", "it can't start"),
         (pending("1", 1, "nowhere"), "partition nowhere takes no jobs", "it can't start"),
         (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "is to begin", ""),
-        (pending("1", 1), "waits for 1 processor", ""),
+        (pending("1", 1), "can start at once", ""),
     ],
 )  # fmt: skip
 def test_every_pending_job_has_an_answer_and_a_reason(
