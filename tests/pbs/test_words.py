@@ -77,7 +77,9 @@ def test_nothing_speaks_of_slurm(foretime: InstalledForetime, server: PbsServer)
     number = job.partition(".")[0]
     told(foretime, "wait", number)
     socket = f"unix:{foretime.folder}/socket"
-    advised = SiteDaemon(socket).ask("/v1/advice", {"ntasks": "4", "time": "60"})["alternatives"]
+    advised = SiteDaemon(socket).ask("/v1/advice", {"ntasks": "4", "time": "60", "scales": "1"})[
+        "alternatives"
+    ]
     assert len(advised) == 3
     for each in advised:
         assert re.match(r"qsub -l select=\d:ncpus=1 -l walltime=0\d:\d0:00$", each["command"])
