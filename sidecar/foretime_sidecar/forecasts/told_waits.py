@@ -38,12 +38,12 @@ def keeps_the_head_first(
             planned is not None and (planned < jobs.requested_time).any()
         ):
             return False
+    machine = snapshot.machine
+    if machine is not None and len({p.priority_tier for p in machine.slurm_partitions}) > 1:
+        return False  # whoever comes for a higher tier goes first
     if isinstance(site, SlurmSite):
         return site.priority.goes_by_age_alone
-    machine = snapshot.machine
-    if site is not None or (
-        machine is not None and len({part.priority_tier for part in machine.slurm_partitions}) > 1
-    ):
+    if site is not None:
         return False
     return policy.order is Order.FCFS and policy.backfill in (
         NoBackfilling(),

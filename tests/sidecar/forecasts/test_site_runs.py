@@ -27,6 +27,7 @@ from foretime_sidecar.forecasts.forecast_board import Board
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.site_runs import COARSELY, SiteRuns
 from foretime_sidecar.forecasts.slurm_moment import under_slurm
+from foretime_sidecar.forecasts.told_waits import keeps_the_head_first
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
 from foretime_sidecar.settings.settings import ForecastSettings
@@ -437,3 +438,15 @@ def test_whatever_the_queue_holds_runs_to_its_end(seed: int) -> None:
     _, board = board_of(known, seen)
     assert known.noted == ""
     assert all(row.waits is not None for row in board.rows)
+
+
+def test_a_higher_tier_goes_before_the_first_of_the_queue() -> None:
+    """By age alone its plan is a bound, but not where partitions differ in their tiers."""
+    by_age = replace(SITE, priority=SlurmPriority(weight_age=1000))
+    moment = QueueMoment.of(look(HEAD), ForecastSettings()).everybody()
+    machine = moment.snapshot.machine
+    assert machine is not None
+    one_tier = tuple(replace(part, priority_tier=1) for part in machine.slurm_partitions)
+    flat = replace(moment.snapshot, machine=replace(machine, slurm_partitions=one_tier))
+    assert keeps_the_head_first(flat, moment.policy, by_age)
+    assert not keeps_the_head_first(moment.snapshot, moment.policy, by_age)
