@@ -83,12 +83,15 @@ class BackgroundThread:
         """Tell it that there is a new look; takes no time."""
         self._looked.set()
 
-    def end(self, grace_s: float) -> bool:
-        """Tell it to end, and say whether it has within a time."""
+    def end(self) -> None:
+        """Tell it to end; takes no time."""
         self._ending.set()
         self._looked.set()
+
+    def has_ended(self, patience_s: float) -> bool:
+        """Say whether it has ended, within a time."""
         if self._thread.is_alive():
-            self._thread.join(grace_s)
+            self._thread.join(max(patience_s, 0))
         return not self._thread.is_alive()
 
     def _run(self) -> None:

@@ -146,7 +146,8 @@ class Demonstration:
         )
         self._now = self._began - days * DAY_S
         self._live = False
-        self.daemon = Daemon(self.settings, SlurmCommands(self._command), self.now)
+        # Nothing is kept, so that no work under way is worth waiting for.
+        self.daemon = Daemon(self.settings, SlurmCommands(self._command), self.now, grace_s=1)
 
     def now(self) -> float:
         """Epoch seconds; days ago, until the demonstration has come to the present."""

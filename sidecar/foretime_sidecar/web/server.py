@@ -40,7 +40,6 @@ _GIVE_BACK_S = 20  # for taking site factors away from the jobs that wait
 # Connections that are accepted at a time, before any has a place, and those that the kernel keeps.
 _ACCEPTED_AT_ONCE, _WAITING = 16, 2048
 _NEWS_PERCENT = 10  # of a processor, for finding what is to be sent to users
-_GRACE_S = 5  # for requests and a poll under way when the daemon is told to end
 
 
 class Daemon:
@@ -54,6 +53,8 @@ class Daemon:
         The scheduler; ``None`` for the scheduler's own commands, as the settings say.
     clock
         Epoch seconds.
+    grace_s
+        How long requests and work under way may still take when it is told to end.
 
     Attributes
     ----------
@@ -84,9 +85,11 @@ class Daemon:
         settings: Settings,
         client: SchedulerClient | None = None,
         clock: Callable[[], float] = time.time,
+        grace_s: int = 5,
     ) -> None:
         self.settings = settings
         self._clock = clock
+        self._grace_s = grace_s
         self.request_time = RequestTime()
         with contextlib.ExitStack() as undo:
             # Before anything is opened or changed.
@@ -158,7 +161,7 @@ class Daemon:
             proxy_headers=False,
             backlog=_ACCEPTED_AT_ONCE,
             h11_max_incomplete_event_size=MOST_HEAD_BYTES,
-            timeout_graceful_shutdown=_GRACE_S,
+            timeout_graceful_shutdown=grace_s,
         )
         self._server = _Server(config)
 
@@ -180,8 +183,11 @@ class Daemon:
             self._server.run(sockets=[self._listener.socket])
         finally:
             self.end()
-            poller.join(_GRACE_S + _GIVE_BACK_S)
-            ended = [thread.end(_GRACE_S) for thread in self._background]
+            for thread in self._background:
+                thread.end()
+            poller.join(self._grace_s + _GIVE_BACK_S)
+            until = time.monotonic() + self._grace_s
+            ended = [thread.has_ended(until - time.monotonic()) for thread in self._background]
             if all(ended) and not poller.is_alive():
                 self.close()
             else:

@@ -223,7 +223,7 @@ class Down:
         return self.slurm.run(argv, stdin)
 
 
-def make(folder: Path, **settings: dict[str, Any]) -> tuple[Daemon, Down]:
+def make(folder: Path, grace_s: int = 5, **settings: dict[str, Any]) -> tuple[Daemon, Down]:
     slurm = MockSlurm(SlurmSetup(64), Policy(), None, int(time.time()))
     run = Down(slurm)
     sections: dict[str, dict[str, Any]] = {
@@ -234,7 +234,7 @@ def make(folder: Path, **settings: dict[str, Any]) -> tuple[Daemon, Down]:
     }
     for section, values in settings.items():
         sections[section] |= values
-    daemon = Daemon(Settings.model_validate(sections), SlurmCommands(run, 0))
+    daemon = Daemon(Settings.model_validate(sections), SlurmCommands(run, 0), grace_s=grace_s)
     return daemon, run
 
 
@@ -308,6 +308,37 @@ def test_over_loopback_nobody_is_known(folder: Path) -> None:
         daemon.end()
         thread.join(30)
     assert not thread.is_alive()
+
+
+def test_threads_at_work_share_one_grace(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them ends its work in time, and each is waited for at the same time."""
+    daemon, _ = make(folder, grace_s=1)
+    begun = [threading.Event() for _ in daemon._background]
+    leave = threading.Event()
+    for thread, began in zip(daemon._background, begun, strict=True):
+
+        def at_work(*, hurried: bool, began: threading.Event = began) -> bool:
+            del hurried
+            began.set()
+            return leave.wait(60) and False
+
+        monkeypatch.setattr(thread._work, "refresh", at_work)
+    running = threading.Thread(target=daemon.run)
+    running.start()
+    try:
+        assert len(begun) >= 3
+        assert all(each.wait(30) for each in begun)
+        told = time.monotonic()
+        daemon.end()
+        running.join(30)
+        took_s = time.monotonic() - told
+    finally:
+        daemon.end()
+        leave.set()
+        running.join(30)
+    assert took_s < 2  # three would have taken three seconds one after the other
+    assert all(thread.has_ended(30) for thread in daemon._background)
+    daemon.close()
 
 
 def test_a_mistake_of_ours_ends_the_daemon_loudly(
