@@ -30,21 +30,21 @@ from foretime_sidecar.replays.replay_schedulers import mocked_slurm
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.web.server import Daemon
 
-_BUSY = 0.9
+_BUSY = 0.75
 """The queue at the moment chosen is longer than at this share of the submissions."""
 _FROM = 0.3
 """Share of the submissions before the first moment that is looked at: somebody must be known."""
 
 
 def busy_moment(workload: Workload, policy: Policy, days: int) -> int:
-    """Choose a submission of a log at which many jobs wait: the first as busy as nine tenths.
+    """Choose a submission of a log at which many jobs wait, and of these the most run.
 
     Parameters
     ----------
     workload
         In the order of submissions.
     policy
-        Of the schedule that tells who waits.
+        Of the schedule that tells who waits and who runs.
     days
         So long after the first submission at least.
 
@@ -54,16 +54,19 @@ def busy_moment(workload: Workload, policy: Policy, days: int) -> int:
         If the log is shorter.
     """
     times = workload.submit_time
-    starts = np.sort(simulate(workload, policy).start_time)
-    waiting = np.arange(1, len(times) + 1) - np.searchsorted(starts, times, side="right")
+    schedule = simulate(workload, policy)
+    started = np.searchsorted(np.sort(schedule.start_time), times, side="right")
+    running = started - np.searchsorted(np.sort(schedule.end_time), times, side="right")
+    waiting = np.arange(1, len(times) + 1) - started
     late = np.arange(len(times)) >= _FROM * len(times)
     late &= times >= times[0] + days * DAY_S
     if not late.any():
         raise InputError(
             f"{workload.name} is too short to be lived through for {days} days; give fewer --days"
         )
-    busy = waiting >= np.quantile(waiting[late], _BUSY)
-    return int(np.flatnonzero(late & busy)[0])
+    busy = np.flatnonzero(late & (waiting >= np.quantile(waiting[late], _BUSY)))
+    # Where one job has the whole machine, nothing starts for long and no change of a job helps.
+    return int(busy[np.argmax(running[busy])])
 
 
 class Demonstration:

@@ -41,15 +41,33 @@ def crowded(jobs: int) -> Workload:
     )
 
 
-def test_the_busy_moment_is_where_nearly_the_most_wait() -> None:
+def test_the_busy_moment_is_of_a_long_queue() -> None:
     # From the thirtieth job on 70 are looked at: 20 that do not wait, then 50 more and more.
     log = crowded(100)
     chosen = busy_moment(log, Policy(), 0)
-    # At the last submission 49 minutes have gone: the first of them runs, 49 wait. Nine tenths of
-    # 70 submissions see fewer than the last seven.
-    assert chosen == 93
+    # At the last submission 49 minutes have gone: the first of them runs, 49 wait. Three quarters
+    # of 70 submissions see fewer than the last 18.
+    assert chosen == 82
     with pytest.raises(InputError, match="made is too short to be lived through for 5 days"):
         busy_moment(log.head(20), Policy(), 5)
+
+
+def test_of_the_busy_moments_it_is_the_one_at_which_most_jobs_run() -> None:
+    """Two days apart 40 jobs come within minutes: on all processors each, on one, on all again."""
+    made = made_workload(120)
+    number = np.arange(120, dtype=np.int64)
+    wide = number // 40 != 1
+    hour = np.full(120, 3600, dtype=np.int64)
+    log = replace(
+        made,
+        machine_processors=8,
+        submit_time=number // 40 * 2 * DAY_S + number % 40 * 60,
+        processors=np.where(wide, 8, 1),
+        actual_runtime=hour,
+        requested_time=hour,
+    )
+    chosen = busy_moment(log, Policy(), 0)
+    assert 40 <= chosen < 80
 
 
 def test_broken_off_it_leaves_no_socket(tmp_path: Path) -> None:
