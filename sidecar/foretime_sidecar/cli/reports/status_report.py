@@ -60,6 +60,51 @@ def status_answer(
     }
 
 
+def daemon_status_answer(
+    asked: Mapping[str, tuple[Mapping[str, Any] | None, str | None]], daemon: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Give how things stand by the daemon alone: what only settings tell is ``None``.
+
+    Parameters
+    ----------
+    asked
+        As of `status_answer`.
+    daemon
+        What it said of its health.
+    """
+    made = daemon["table_generation"] is not None
+    answer = dict.fromkeys(("settings", "mode_set", "disabled", "disable_file"))
+    answer |= {"mode": daemon["mode"], "mode_reason": daemon["mode_reason"] or None}
+    table = dict.fromkeys(("path", "scheme", "enforce_share_percent"))
+    table |= {key: daemon[f"table_{key}"] for key in ("generation", "age_s", "valid_s", "rows")}
+    answer |= {"table": table, "table_error": None if made else "the daemon has written none yet"}
+    for name, (said, error) in asked.items():
+        answer |= {name: said, f"{name}_error": error}
+    return answer
+
+
+def daemon_status_lines(listen: str, answer: Mapping[str, Any]) -> list[str]:
+    """Put the answer of ``--json`` by the daemon alone in lines."""
+    daemon, table, order = answer["daemon"], answer["table"], answer["queue_order"]
+    mode, reason = answer["mode"] or "none yet", answer["mode_reason"]
+    shown = answer["table_error"] or (
+        f"generation {table['generation']}, {counted(table['rows'], 'row')}, "
+        f"{format_duration(table['age_s'])} old"
+    )
+    lines = [
+        f"settings not read: all of this is as the daemon at {listen} says it",
+        f"mode     {mode}" + (f" ({reason})" if reason else ""),
+        f"daemon   {_running(daemon)}",
+        *_looks(daemon),
+        *_site(daemon),
+        f"table    {shown}",
+        f"breaker  {_breaker(answer)}",
+    ]
+    if order is not None and any(order[key] is not None for key in ("refused", "raised", "order")):
+        lines.append(f"order    {_order(answer)}")
+    return lines + [f"brought  {line}" for line in _brought(answer["brought"])]
+
+
 def status_lines(found: SiteSettings, answer: Mapping[str, Any]) -> list[str]:
     """Put the answer of ``--json`` in lines."""
     return [f"settings {found.missing or found.file}", *_lines(found.settings, answer)]
@@ -107,10 +152,7 @@ def _lines(settings: Settings, answer: Mapping[str, Any]) -> list[str]:
         f"{format_duration(max(table['age_s'], 0))} old"
     )
     daemon = answer["daemon"]
-    running = answer["daemon_error"] or (
-        f"{daemon['status']}, {daemon['finished_jobs']} finished jobs learned"
-        + (f"; last error: {daemon['last_error']}" if daemon["last_error"] else "")
-    )
+    running = answer["daemon_error"] or _running(daemon)
     lines = [
         f"mode     {mode}",
         f"daemon   {running}",
@@ -125,6 +167,13 @@ def _lines(settings: Settings, answer: Mapping[str, Any]) -> list[str]:
         lines.append(f"order    {_order(answer)}")
     lines += [f"brought  {line}" for line in _brought(answer["brought"])]
     return lines
+
+
+def _running(daemon: Mapping[str, Any]) -> str:
+    """Say how the daemon is, and what it has learned."""
+    error = daemon["last_error"]
+    learned = f"{counted(daemon['finished_jobs'], 'finished job')} learned"
+    return f"{daemon['status']}, {learned}" + (f"; last error: {error}" if error else "")
 
 
 def _brought(brought: Mapping[str, Any] | None) -> list[str]:
@@ -226,14 +275,14 @@ def _breaker(answer: Mapping[str, Any]) -> str:
     breaker = answer["breaker"]
     if breaker is None:
         return str(answer["breaker_error"])
-    figures = breaker["figures"]
-    outliving, wait = figures["outliving_percent"], figures["wait_p99_s"]
-    shown = (
-        f"{figures['planned_jobs']} planned jobs ended, "
-        f"{'-' if outliving is None else f'{outliving:.1f}%'} outlived t_sched, "
-        f"head job's slip {format_duration(figures['head_slip_s'])}, "
-        f"p99 wait {'-' if wait is None else format_duration(wait)}"
-    )
     if breaker["open"]:
         return f"open: {breaker['reason']}; look into it, then foretime enable"
-    return f"closed: {shown}"
+    figures = breaker["figures"]
+    outliving, wait = figures["outliving_percent"], figures["wait_p99_s"]
+    shown = [f"{counted(figures['planned_jobs'], 'planned job')} ended"]
+    if outliving is not None:
+        shown.append(f"{outliving:.1f}% outlived t_sched")
+    shown.append(f"head job's slip {format_duration(figures['head_slip_s'])}")
+    if wait is not None:
+        shown.append(f"p99 wait {format_duration(wait)}")
+    return f"closed: {', '.join(shown)}"

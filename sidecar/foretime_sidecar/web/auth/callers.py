@@ -191,7 +191,9 @@ def operators_only(caller: Caller) -> None:
     """
     if caller.sees_everybody:
         return
-    remedy = "ask as root, as the daemon's own user or as one of api.operators"
+    what, ask = "this is for administrators", "ask"
     if caller.user is None:
-        remedy += ", through the daemon's unix socket: this connection does not tell who you are"
-    raise ApiError(403, "this is for administrators", "user", remedy)
+        what += ", and this connection does not tell who you are"
+        ask = "ask through the daemon's unix socket"
+    remedy = f"{ask} as root, as the daemon's own user or as one of api.operators"
+    raise ApiError(403, what, "user", remedy)
