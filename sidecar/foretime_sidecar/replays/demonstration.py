@@ -135,7 +135,11 @@ class Demonstration:
         self.settings = Settings.model_validate(
             {
                 # A command with these settings must not reach a real Slurm, nor its switch.
-                "scheduler": {"history_days": 180, "commands_dir": str(folder / "no-commands")},
+                "scheduler": {
+                    "client": "demo",
+                    "commands_dir": str(folder / "no-commands"),
+                    "history_days": 180,
+                },
                 "hook": {"disable_file": str(folder / "foretime.off")},
                 "store": {"path": str(folder / "store"), "durability": "normal"},
                 "table": {"path": str(folder / "table")},

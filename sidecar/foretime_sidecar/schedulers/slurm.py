@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.policies.policy import Correction
 
 from foretime_sidecar.clients.client import QueuedJob, SchedulerClient, SchedulerConfiguration
@@ -80,7 +81,7 @@ class SlurmStrategy:
         self.guard = StarvationGuard(bound_s) if bound_s else None
         self.ordering: QueueOrdering | None = None
         self.starts: StartNow | None = None
-        if settings.scheduler.client != "commands":
+        if not settings.scheduler.sets_site_factors:
             return  # the others can't set site factors
         if settings.starts_jobs:
             order = settings.queue_order
@@ -149,6 +150,10 @@ class SlurmStrategy:
 
 def slurm_client(scheduler: SchedulerSettings, request_time: RequestTime) -> SchedulerClient:
     """Give the client of the settings, which counts how long its requests wait."""
+    if scheduler.client == "demo":
+        raise InputError(
+            'scheduler.client = "demo": only foretime demo has its Slurm within; give another'
+        )
     limits = scheduler.command_timeout_s, scheduler.attempts, request_time
     runner = SubprocessRunner(scheduler.commands_dir, *limits)
     commands = SlurmCommands(runner, scheduler.overlap_s, scheduler.cluster)

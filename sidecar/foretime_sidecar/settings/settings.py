@@ -40,12 +40,12 @@ class SchedulerSettings(Section):
         default="slurm",
         description="Which scheduler: Slurm, or OpenPBS and PBS Professional.",
     )
-    client: Literal["commands", "slurmrestd", "pyslurm"] = Field(
+    client: Literal["commands", "slurmrestd", "pyslurm", "demo"] = Field(
         default="commands",
         description=(
             "How Slurm is asked: by its commands; through slurmrestd; or with pyslurm, whose "
             "release must be Slurm's. The last two can't order the queue "
-            "(docs/slurm_clients.md)."
+            "(docs/slurm_clients.md). demo: foretime demo's own, in whose daemon the Slurm is."
         ),
     )
     cluster: str = Field(
@@ -150,6 +150,11 @@ class SchedulerSettings(Section):
     @classmethod
     def _is_cluster(cls, name: str) -> str:
         return refused_as_value(name, _check_cluster)
+
+    @property
+    def sets_site_factors(self) -> bool:
+        """Whether it can order the queue: Slurm, asked by its commands, as a demo's is."""
+        return self.kind == "slurm" and self.client in {"commands", "demo"}
 
     @property
     def can_end_jobs_as_planned(self) -> bool:
@@ -590,8 +595,8 @@ class Settings(Section):
     @property
     def starts_now(self) -> bool:
         """Whether enforce raises jobs that should start at once, and the hook then changes none."""
-        by_commands = self.scheduler.kind == "slurm" and self.scheduler.client == "commands"
-        return self.queue_order.starts_now or (self.queue_order.order == AUTO and by_commands)
+        sets = self.scheduler.sets_site_factors
+        return self.queue_order.starts_now or (self.queue_order.order == AUTO and sets)
 
     @property
     def starts_jobs(self) -> bool:

@@ -99,8 +99,7 @@ def _check_together(settings: Settings, text: str, where: str) -> None:
             f"scheduler.poll_interval_s = {scheduler.poll_interval_s}"
         )
     order = settings.queue_order
-    by_commands = scheduler.kind == "slurm" and scheduler.client == "commands"
-    may = by_commands or (scheduler.kind == "pbs" and order.starts_now)
+    may = scheduler.sets_site_factors or (scheduler.kind == "pbs" and order.starts_now)
     if (order.keeps_order or order.starts_now) and not may:
         line = _line_of(text, ("queue_order", "order"))
         raise InputError(

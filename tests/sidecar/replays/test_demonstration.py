@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,10 +121,27 @@ def test_commands_with_its_settings_reach_no_real_scheduler(tmp_path: Path) -> N
     settings = tmp_path / "foretime.toml"
     settings.write_text(to_toml(shown.settings), encoding="utf-8")
     ran = CliRunner().invoke(app, ["disable", "--settings", str(settings)])
-    assert f"{tmp_path / 'no-commands'}" in str(ran.exception)
+    assert (ran.exit_code, ran.output) == (
+        0,
+        f"{tmp_path / 'foretime.off'}: made; no job is planned.\n"
+        "0 waiting jobs got back what was asked for.\n",
+    )
     assert (tmp_path / "foretime.off").exists()
-    assert shown.settings.hook.disable_file == str(tmp_path / "foretime.off")
-    shown.daemon.sidecar.store.close()
+    shown.daemon.close()
+    ran = CliRunner().invoke(app, ["serve", "--settings", str(settings)])
+    assert "only foretime demo has its Slurm within" in str(ran.exception)
+
+
+def test_doctor_looks_for_no_commands_of_a_demo(tmp_path: Path) -> None:
+    shown = Demonstration(made_workload(300, days=10), tmp_path, f"unix:{tmp_path / 's'}", 0)
+    settings = tmp_path / "foretime.toml"
+    settings.write_text(to_toml(shown.settings), encoding="utf-8")
+    ran = CliRunner().invoke(app, ["doctor", "--json", "--settings", str(settings)])
+    checks = {check["check"]: check for check in json.loads(ran.output)}
+    assert checks["scheduler"]["health"] == "ok"
+    assert "foretime demo's own" in checks["scheduler"]["message"]
+    assert not {"commands", "Slurm release", "hook reached"} & checks.keys()
+    shown.daemon.close()
 
 
 def test_the_command_refuses_what_can_not_be_shown(tmp_path: Path) -> None:

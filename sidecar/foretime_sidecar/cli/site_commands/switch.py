@@ -57,6 +57,8 @@ def disable(settings: SettingsOption = None, as_json: JsonOption = False) -> Non
 
 
 def _give_back_on_slurm(settings: Settings) -> list[str]:
+    if settings.scheduler.client == "demo":
+        return []  # nothing is changed in a demo, and its Slurm is within its daemon
     controller = SlurmController(settings.scheduler.commands_dir)
     return give_back_on_slurm(controller, Path(settings.store.path))
 

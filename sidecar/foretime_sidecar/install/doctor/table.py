@@ -92,7 +92,8 @@ def safe_path(path: Path) -> Finding:
         return problem(f"everybody can write to {path}", f"chmod o-w {path}")
     if not os.access(path, os.R_OK):
         return problem(f"{path} can't be read by this user", "run this as the scheduler's user")
-    return ok(f"{path} and every folder above it: only root and user {owner} can replace it")
+    who = f"root and user {owner}" if owner else "root"
+    return ok(f"{path} and every folder above it: only {who} can replace it")
 
 
 def local_file_system(path: Path, mounts: Path) -> Finding:
