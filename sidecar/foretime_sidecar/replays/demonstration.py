@@ -154,7 +154,7 @@ class Demonstration:
         self._now = self._began - days * DAY_S
         self._live = False
         # Nothing is kept, so that no work under way is worth waiting for.
-        self.daemon = Daemon(self.settings, SlurmCommands(self._command), self.now, grace_s=1)
+        self.daemon = Daemon(self.settings, SlurmCommands(self._command), self.now, grace_s=0)
 
     def now(self) -> float:
         """Epoch seconds; days ago, until the demonstration has come to the present."""

@@ -54,7 +54,7 @@ class Daemon:
     clock
         Epoch seconds.
     grace_s
-        How long requests and work under way may still take when it is told to end.
+        How long work under way may still take when it is told to end; requests have 1 s at least.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Daemon:
             proxy_headers=False,
             backlog=_ACCEPTED_AT_ONCE,
             h11_max_incomplete_event_size=MOST_HEAD_BYTES,
-            timeout_graceful_shutdown=grace_s,
+            timeout_graceful_shutdown=max(grace_s, 1),
         )
         self._server = _Server(config)
 
