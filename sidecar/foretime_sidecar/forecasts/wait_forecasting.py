@@ -511,6 +511,11 @@ class WaitForecasting:
         names = () if self.board is None else mapped(self.board)
         return [self._maps[name] for name in names if name in self._maps]
 
+    @property
+    def drawing(self) -> MapDrawing | None:
+        """The map that is being drawn, a few seconds of it at each look; ``None``: none is."""
+        return self._drawing
+
     def _draw_maps(self, board: Board) -> None:
         """Go on with the map that is drawn, or the oldest that is due: a few seconds of it."""
         names = mapped(board)
@@ -521,6 +526,7 @@ class WaitForecasting:
                 return
             self._drawing = MapDrawing(board, oldest)
         drawing = self._drawing
+        drawing.looks += 1
         until = time.thread_time() + _MAP_AT_A_TIME_S
         hurried = self._forecaster.hurried
         # It has many cells, and needs less care in each.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -65,6 +67,11 @@ class MapDrawing:
         Of its moment; the cells may be forecast by later ones.
     slurm_partition
         One of `mapped`.
+
+    Attributes
+    ----------
+    looks
+        How many looks of the daemon's have given it some time.
     """
 
     def __init__(self, board: Board, slurm_partition: str | None) -> None:
@@ -72,12 +79,31 @@ class MapDrawing:
         self._made_at = board.made_at
         self._sizes = sizes_of(_processors(board, slurm_partition))
         self._waits: list[Waits | None] = []
+        self._began = time.monotonic()
+        self.looks = 0
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """How many cells are forecast, of how many."""
+        return len(self._waits), len(self._sizes) * len(TIMES_S)
+
+    def remaining_s(self, pause_s: int) -> int | None:
+        """Say when it will be done if it goes on as so far; ``None`` before the first cell.
+
+        ``pause_s``: from look to look.
+        """
+        done, of = self.cells
+        if not done:
+            return None
+        looks = max(self.looks, 1)
+        look_s = max(pause_s, (time.monotonic() - self._began) / looks)
+        return math.ceil(math.ceil((of - done) * looks / done) * look_s)
 
     @property
     def next_cell(self) -> NewJob | None:
         """The job that is to be forecast next; ``None``: the map is done."""
-        place = len(self._waits)
-        if place == len(self._sizes) * len(TIMES_S):
+        place, of = self.cells
+        if place == of:
             return None
         size, time_s = self._sizes[place // len(TIMES_S)], TIMES_S[place % len(TIMES_S)]
         request = JobRequest("", None, None, size, time_s, self._made_at, self.slurm_partition)

@@ -357,7 +357,8 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     daemon = Daemon(settings_in(tmp_path), SlurmCommands(slurm.run), clock=lambda: NOW + 1)
     yield daemon
     daemon.end()
-    daemon.forecasts.end(10)
+    daemon.forecasts.end()
+    daemon.forecasts.has_ended(10)
     daemon.sidecar.store.close()
     daemon._listener.close()
 
@@ -423,8 +424,9 @@ def test_the_thread_rests_after_its_work(daemon: Daemon) -> None:
     waits = daemon.sidecar.forecasting
     assert waits is not None
     assert waits.latest_board(30) is not None
-    assert daemon.forecasts.end(30)
-    assert daemon.forecasts.end(0)
+    daemon.forecasts.end()
+    assert daemon.forecasts.has_ended(30)
+    assert daemon.forecasts.has_ended(-1)
 
 
 def test_newcomers_go_where_jobs_of_their_size_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,11 +121,8 @@ def test_commands_with_its_settings_reach_no_real_scheduler(tmp_path: Path) -> N
     settings = tmp_path / "foretime.toml"
     settings.write_text(to_toml(shown.settings), encoding="utf-8")
     ran = CliRunner().invoke(app, ["disable", "--settings", str(settings)])
-    assert (ran.exit_code, ran.output) == (
-        0,
-        f"{tmp_path / 'foretime.off'}: made; no job is planned.\n"
-        "0 waiting jobs got back what was asked for.\n",
-    )
+    assert ran.exit_code == 0
+    assert "made; no job is planned.\n0 waiting jobs got back" in ran.output
     assert (tmp_path / "foretime.off").exists()
     shown.daemon.close()
     ran = CliRunner().invoke(app, ["serve", "--settings", str(settings)])

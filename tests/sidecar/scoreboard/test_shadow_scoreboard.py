@@ -565,7 +565,8 @@ def test_the_daemon_scores_in_a_thread_and_saves_at_its_end(tmp_path: Path) -> N
     while daemon.sidecar.scoreboard.board is None or not daemon.sidecar.scoreboard.board.complete:
         assert time.monotonic() < until
         time.sleep(0.01)
-    assert daemon.shadow.end(60)
+    daemon.shadow.end()
+    assert daemon.shadow.has_ended(60)
     assert daemon.sidecar.store.rows("SELECT count(*) FROM model_states")[0][0] == 1
     daemon.sidecar.store.close()
     daemon._listener.close()

@@ -16,6 +16,7 @@ from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecast_answer.forecast import BriefForecast
+from foretime_sidecar.forecasts import wait_forecasting
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.served_forecasts import ForecastRows
 from foretime_sidecar.store.store import Store
@@ -279,6 +280,33 @@ def test_advice_of_a_shorter_limit_is_from_ones_own_jobs_alone(world: World) -> 
     ]
 
 
+def test_while_the_first_map_is_drawn_it_is_said_when_there_will_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait_forecasting, "_MAP_AT_A_TIME_S", -1)  # no cell at any look
+    world = World(tmp_path)
+    world.look(NOW)
+    waits = world.sidecar.waits
+    reply = world.client.get("/v1/map")
+    assert (reply.status_code, reply.headers["Retry-After"]) == (503, "60")
+    error = {"what": "no map is drawn yet", "where": "map", "remedy": "ask again in about 1 min"}
+    assert reply.json()["error"] == error
+    drawing = waits.drawing
+    assert drawing is not None
+    assert drawing.looks == 1
+    for _ in range(10):
+        drawing.add(None)
+    # 10 of 42 cells at the first look: four more looks, a minute apart.
+    reply = world.client.get("/v1/map")
+    assert reply.headers["Retry-After"] == "240"
+    error |= {
+        "what": "no map is drawn yet: 10 of 42 expected waits are made",
+        "remedy": "ask again in about 4 min",
+    }
+    assert reply.json()["error"] == error
+    assert "No map is drawn yet: 10 of 42" in world.client.get("/").text
+
+
 def test_the_map_of_waits(world: World) -> None:
     world.slurm.submit(Submission("u1", "wide", None, 48, 3600, 900))
     world.look(NOW + 400)
@@ -293,6 +321,8 @@ def test_the_map_of_waits(world: World) -> None:
     assert one["median_wait_s"][4] == [0] * 6
     assert one["median_wait_s"][5] == [500] * 6
     assert world.ask("/v1/map?partition=debug")["maps"] == []
+    assert world.sidecar.forecasting is not None
+    assert world.sidecar.forecasting.drawing is None
     # It is drawn every five minutes.
     world.look(NOW + 500)
     assert world.ask("/v1/map")["made_at"] == NOW + 400
@@ -436,6 +466,8 @@ def test_before_the_first_look_a_forecast_is_refused_with_why(tmp_path: Path) ->
     world = World(tmp_path)
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)
     assert error["what"] == "the queue has not been read yet"
+    reply = world.client.get("/v1/forecast?processors=1&time=60")
+    assert reply.headers["Retry-After"] == str(world.sidecar.pause.seconds) == "60"
     assert world.sidecar.forecasting is not None
     world.sidecar.forecasting.at_work_on = 10_000
     reply = world.client.get("/v1/forecast?processors=1&time=60")

@@ -32,6 +32,7 @@ def add_estimators(app: FastAPI, sidecar: Sidecar) -> None:
                 "no job has been scored yet",
                 "/v1/estimators",
                 "ask again in some minutes: the daemon has just begun",
+                {"Retry-After": str(sidecar.pause.seconds)},
             )
         best = better(board)
         parts = {field.name: getattr(board, field.name) for field in dataclasses.fields(board)}

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, FastAPI, Path, Query
 from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_estimators.time_units import MINUTE_S
 from foretime_sim.sites.slurm.site import SlurmSite
 
 from foretime_sidecar.daemon.self_metrics import Health
@@ -28,7 +29,7 @@ from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJob
 from foretime_sidecar.forecasts.job_advice import Shape, like_jobs, shapes
 from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS, WaitForecasting
-from foretime_sidecar.forecasts.wait_map import WaitMap
+from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap
 from foretime_sidecar.queue.forecast_question import NewJob
 from foretime_sidecar.web.api import forecast_answers
 from foretime_sidecar.web.api.answer_types import MapAnswer, PartitionMap, ReliabilityAnswer
@@ -38,6 +39,7 @@ from foretime_sidecar.web.api.private_answers import HIDE_ACCOUNTS, coarse_forec
 from foretime_sidecar.web.auth.callers import SHOW_WHO_YOU_ARE, ApiError, Caller, caller_of
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.wording.submit_words import submit_words
+from foretime_sidecar.wording.waits import spoken_wait
 
 _PATIENCE_S = 10  # for the first forecasts after a start
 _FIRST_S = 30  # that these may take yet
@@ -143,6 +145,16 @@ def _elsewhere(own: Sequence[FinishedJob], request: JobRequest, board: Board) ->
     ][:_MOST_ELSEWHERE]
 
 
+def _no_map_yet(drawing: MapDrawing | None, pause_s: int) -> ApiError:
+    """Say how far the first map is, and when it will be there as far as can be told."""
+    what, left_s = "no map is drawn yet", pause_s
+    if drawing is not None and (remaining_s := drawing.remaining_s(pause_s)) is not None:
+        done, of = drawing.cells
+        what, left_s = f"{what}: {done} of {of} expected waits are made", max(remaining_s, 1)
+    remedy = f"ask again in about {spoken_wait(max(left_s, MINUTE_S), up=True)}"
+    return ApiError(503, what, "map", remedy, {"Retry-After": str(left_s)})
+
+
 def _bound(forecasting: WaitForecasting, forecast: JobForecast, board: Board) -> StartBound | None:
     if forecasting.bounds is None:
         return None
@@ -198,6 +210,7 @@ class ForecastDesk:
                 f"the queue has not been read yet{f': {why}' if why else ''}",
                 "scheduler",
                 remedy or "try again in a minute; if it stays so, look at the daemon's log",
+                {"Retry-After": str(self._sidecar.pause.seconds)},
             )
         return forecasting, board
 
@@ -385,7 +398,7 @@ class ForecastDesk:
         forecasting, _ = self.board()
         drawn = forecasting.maps()
         if not drawn:
-            raise ApiError(503, "no map is drawn yet", "map", "try again in a minute")
+            raise _no_map_yet(forecasting.drawing, self._sidecar.pause.seconds)
         shown = [one for one in drawn if slurm_partition in (None, one.slurm_partition)]
         return {
             "made_at": min(one.made_at for one in drawn),

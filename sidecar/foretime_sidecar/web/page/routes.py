@@ -37,7 +37,7 @@ from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.web.page.page_templates import HERE, page_templates
 from foretime_sidecar.web.page.record import record_days, record_numbers, reliability
-from foretime_sidecar.web.page.views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.web.page.views import bar, job_rows, scale_of, shade_names, wait_maps
 from foretime_sidecar.wording.waits import OLD_S, bounds, headline, spoken_clock, spoken_wait
 
 _FIELDS = (
@@ -132,7 +132,7 @@ class _Page:
             "shades": shade_names(),
             "pbs": self._desk.sidecar.settings.scheduler.kind == "pbs",
             "queues": [],
-            **dict.fromkeys(("trouble", "queue", "wrong", "answer", "maps", "record")),
+            **dict.fromkeys(("trouble", "queue", "wrong", "answer", "maps", "no_map", "record")),
             **_jobs([], 0, "1", now),
         }
         try:
@@ -152,7 +152,7 @@ class _Page:
             "order": self._order(caller, now),
         }
         shown |= _jobs(pending.jobs, pending.others.pending, parameters.get("page", "1"), now)
-        shown["maps"] = self._maps(caller)
+        shown |= self._maps(caller)
         shown["record"] = self._record(now)
         # Of jobs that the caller sees: others may be in some that are hidden.
         queues = {name for job in pending.jobs for name in (job.partition or "").split(",")}
@@ -191,11 +191,12 @@ class _Page:
             "why": _sentence(answer["why"] or ""),
         }
 
-    def _maps(self, caller: Caller) -> list[WaitMap]:
+    def _maps(self, caller: Caller) -> dict[str, Any]:
+        """Give the maps, or why there are none and when there will be."""
         try:
-            return wait_maps(self._desk.map(None, caller))
-        except ApiError:  # not drawn yet, or not to be seen
-            return []
+            return {"maps": wait_maps(self._desk.map(None, caller))}
+        except ApiError as error:  # not drawn yet, or not to be seen
+            return {"maps": [], "no_map": _said(error.what, error.remedy)}
 
     def _record(self, now: int) -> dict[str, Any]:
         """Say how forecasts have done."""
