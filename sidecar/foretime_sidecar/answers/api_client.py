@@ -12,8 +12,10 @@ answer's fields mean is told by the daemon's ``/openapi.json`` and Foretime's ``
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import random
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +26,7 @@ from urllib.parse import quote, urlencode
 DEFAULT_ADDRESS = "unix:/run/foretime/foretime.sock"
 TOKEN_HEADER = "X-Foretime-Token"  # noqa: S105 - its name
 
+_LONGEST_PATH, _HIGHEST_PORT = 107, 65_535
 _CONNECT_S, _ATTEMPTS, _PAUSE_S = 2, 3, 0.1
 # A unix socket says that it is busy where a port lets one wait.
 _PASSING = (ConnectionError, FileNotFoundError, BlockingIOError)
@@ -122,7 +125,7 @@ class ForetimeClient:
     Raises
     ------
     ValueError
-        If the address is none.
+        If the address is none: what is wrong with it, and what to give.
 
     Examples
     --------
@@ -140,12 +143,10 @@ class ForetimeClient:
         timeout_s: float = 60,
     ) -> None:
         self.address = address
-        self._path = address.removeprefix("unix:") if address.startswith("unix:") else None
-        host, _, port = ("localhost", "", "") if self._path else address.rpartition(":")
-        self._host = host.removeprefix("[").removesuffix("]")
-        if self._path is None and not (self._host and port.isdecimal()):
-            raise ValueError(f"address = {address!r}: give unix:PATH or HOST:PORT")
-        self._port = int(port) if port else None
+        try:
+            self._path, self._host, self._port = _place(address)
+        except ValueError as error:
+            raise ValueError(f"address = {address!r}: {error}") from None
         self._proof = proof
         self._timeout_s = timeout_s
 
@@ -390,6 +391,35 @@ class ForetimeClient:
         except TimeoutError as error:  # nobody has taken the question
             raise ConnectionError(*error.args) from error
         return connected
+
+
+def _place(address: str) -> tuple[str | None, str, int]:
+    """Give the path of a unix socket, and host and port; `ValueError` says what is wrong."""
+    if address.startswith("unix:"):
+        path = address.removeprefix("unix:")
+        if path.startswith("//"):
+            raise ValueError(f"it is no URL; give unix:{path.removeprefix('/')}")
+        if not path or "\0" in path or len(path.encode(errors="replace")) > _LONGEST_PATH:
+            raise ValueError(f"give unix:PATH, a path of 1 to {_LONGEST_PATH} bytes")
+        return path, "localhost", 80
+    scheme, _, rest = address.partition("://")
+    if rest:
+        name = rest.partition("/")[0]
+        only = "" if scheme == "http" else ", and the daemon speaks HTTP alone"
+        raise ValueError(f"it is a URL{only}; leave {scheme}:// out: give {name or 'HOST:PORT'}")
+    if "/" in address and ":" not in address:
+        raise ValueError(f"it is a path; of a unix socket give unix:{address}")
+    host, colon, port = address.rpartition(":")
+    if not colon or not host:
+        raise ValueError("the host or the port is missing; give unix:PATH or HOST:PORT")
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT):
+        raise ValueError(f"{port!r} is no port; give a number from 1 to {_HIGHEST_PORT}")
+    host = host.removeprefix("[").removesuffix("]")
+    if ":" in host:
+        ipaddress.IPv6Address(host)  # says itself what is wrong
+    elif not re.fullmatch(r"[A-Za-z0-9_.-]+", host):
+        raise ValueError(f"{host!r} is no name of a host; give HOST:PORT")
+    return None, host, int(port)
 
 
 # -- answers ---------------------------------------------------------------------------------------

@@ -59,7 +59,10 @@ class SiteDaemon(ForetimeClient):
 
     def __init__(self, listen: str) -> None:
         parse_listen(listen)
-        super().__init__(listen)
+        try:
+            super().__init__(listen)
+        except ValueError as error:
+            raise InputError(str(error)) from error
 
     def ask(
         self, path: str, question: Mapping[str, Any] | None = None, method: str = "GET"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.answers import api_client
 from foretime_sidecar.answers.api_client import (
     ForetimeApiError,
@@ -27,10 +28,13 @@ from foretime_sidecar.answers.api_client import (
     TooOftenError,
     UnavailableError,
 )
+from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.settings.daemon_address import DEFAULT_LISTEN, TOKEN_HEADER, TOKEN_PATH
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support import client_answers
 from tests.support.slurm.mock_site import MockSite
@@ -121,10 +125,57 @@ def test_figures_come_as_text(site: MockSite) -> None:
     assert "foretime_table_rows" in ForetimeClient(site.listen).metrics()
 
 
-@pytest.mark.parametrize("address", ["", "unix", ":80", "localhost:x", "localhost"])
-def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match=r"give unix:PATH or HOST:PORT"):
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("", "the host or the port is missing; give unix:PATH or HOST:PORT"),
+        ("unix", "the host or the port is missing; give unix:PATH or HOST:PORT"),
+        (":80", "the host or the port is missing; give unix:PATH or HOST:PORT"),
+        ("localhost", "the host or the port is missing; give unix:PATH or HOST:PORT"),
+        ("unix:", "give unix:PATH, a path of 1 to 107 bytes"),
+        ("unix:/" + 107 * "x", "give unix:PATH, a path of 1 to 107 bytes"),
+        ("unix://run/s", "it is no URL; give unix:/run/s"),
+        ("/run/foretime.sock", "it is a path; of a unix socket give unix:/run/foretime.sock"),
+        ("http://localhost:8642", "it is a URL; leave http:// out: give localhost:8642"),
+        ("http://localhost:8642/v1", "it is a URL; leave http:// out: give localhost:8642"),
+        (
+            "https://wait.example",
+            "it is a URL, and the daemon speaks HTTP alone; leave https:// out: give wait.example",
+        ),
+        ("localhost:", "'' is no port; give a number from 1 to 65535"),
+        ("localhost:x", "'x' is no port; give a number from 1 to 65535"),
+        ("localhost:٣", "'٣' is no port; give a number from 1 to 65535"),
+        ("localhost:0", "'0' is no port; give a number from 1 to 65535"),
+        ("localhost:65536", "'65536' is no port; give a number from 1 to 65535"),
+        ("127.0.0.1:8642/", "'8642/' is no port; give a number from 1 to 65535"),
+        ("ann@localhost:80", "'ann@localhost' is no name of a host; give HOST:PORT"),
+        ("local host:80", "'local host' is no name of a host; give HOST:PORT"),
+        ("::x:80", "Only hex digits permitted in 'x' in '::x'"),
+    ],
+)
+def test_what_is_no_address_is_refused_with_why(address: str, why: str) -> None:
+    with pytest.raises(ValueError, match=r"^address = ") as refused:
         ForetimeClient(address)
+    assert str(refused.value) == f"address = {address!r}: {why}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["unix:s", "unix:/run/s", "localhost:1", "node-1.example:65535", "[::1]:8642", "::1:8642"],
+)
+def test_what_is_an_address_is_taken(address: str) -> None:
+    assert ForetimeClient(address).address == address
+
+
+@given(st.text())
+def test_any_other_text_is_refused_by_the_same_error(address: str) -> None:
+    with contextlib.suppress(ValueError):
+        ForetimeClient(address)
+
+
+def test_a_command_refuses_a_port_that_nobody_can_ask() -> None:
+    with pytest.raises(InputError, match=r"'0' is no port"):
+        SiteDaemon("127.0.0.1:0")
 
 
 @contextlib.contextmanager
