@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
@@ -21,7 +22,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is not TOML.
+        If it is not TOML; it names the line.
 
     Examples
     --------
@@ -32,8 +33,19 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source}: not TOML: {error}") from None
+        raise InputError(_not_toml(str(error), text, source)) from None
     except ValueError:  # Python reads no whole number of thousands of digits
-        raise InputError(f"{source}: a number is far too long; mend it") from None
+        where = re.search(r"[0-9_]{1000}", text)
+        line = text.count("\n", 0, where.start()) + 1 if where else 1
+        raise InputError(f"{source}:{line}: a number is far too long; mend it") from None
     except RecursionError:
         raise InputError(f"{source}: tables or lists are nested too deeply; mend them") from None
+
+
+def _not_toml(said: str, text: str, source: str) -> str:
+    """Put the line in front of what the parser says: it has it at the end, or speaks of the end."""
+    at = re.search(r" \(at line ([0-9]+), (column [0-9]+)\)$", said)
+    if at is None:
+        line = text.rstrip().count("\n") + 1
+        return f"{source}:{line}: not TOML: {said}"
+    return f"{source}:{at[1]}: not TOML: {said[: at.start()]} ({at[2]})"

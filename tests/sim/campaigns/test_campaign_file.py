@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 LOG = '[[logs]]\ngenerate = "lublin2003"\n'
 
 WRONG = {
-    "not TOML": ("[grid]\norder = sjf", ["c.toml: not TOML", "line 2"]),
+    "not TOML": ("[grid]\norder = sjf", ["c.toml:2: not TOML", "(column 9)"]),
     "no logs": ("", ["c.toml: it declares no logs", "[[logs]]"]),
     "unknown table": (LOG + "[gird]\norder = 'sjf'", ["c.toml:3: gird", "did you mean 'grid'?"]),
     "unknown key": (

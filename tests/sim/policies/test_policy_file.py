@@ -143,7 +143,7 @@ def test_policies_in_python_are_beside_the_file(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "not TOML": ("order = sjf", ["mine.toml: not TOML", "line 1"]),
+    "not TOML": ("order = sjf", ["mine.toml:1: not TOML", "(column 9)"]),
     "unknown key": (
         'order = "sjf"\nbackfil = "easy"',
         ["mine.toml:2: backfil: there is no such key", "did you mean 'backfill'?", "guard_s"],

@@ -122,7 +122,7 @@ def test_files_may_begin_with_a_byte_order_mark(default: Path, tmp_path: Path) -
         ("[hook]\nmode = 1\n[api]\nlistne = ''\n", "default.toml:4: unknown setting 'api.listne'"),
         ("[apii]\nlisten = 'unix:/s'\n", "default.toml:1: unknown setting 'apii'; did you mean"),
         ("listen = 'unix:/s'\n", "default.toml:1: unknown setting 'listen'; did you mean"),
-        ("[api\n", "default.toml: not TOML: "),
+        ("[api\n", "default.toml:1: not TOML: "),
         ("\udcff", "default.toml: can't read the settings: not UTF-8 text"),
     ],
 )
