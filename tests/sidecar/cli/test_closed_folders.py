@@ -37,14 +37,18 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "simulate LOG --swf-out CLOSED/below/x.swf",
         "replay LOG --history CLOSED/x.swf",
         "replay LOG --state-dir CLOSED/state",
-        "demo CLOSED/x.swf",
+        "demo CLOSED/x.swf --socket SOCKET",
         "bgp show CLOSED/x.toml",
     ],
 )
 def test_is_refused_in_one_line(
     closed: Path, log: Path, run: Callable[..., tuple[int, str, str]], command: str
 ) -> None:
-    words = [word.replace("CLOSED", str(closed)) for word in command.split()]
+    # A demo's port may be in use on this machine; a socket of the test's own is not.
+    socket = str(closed.parent / "socket")
+    words = [
+        word.replace("CLOSED", str(closed)).replace("SOCKET", socket) for word in command.split()
+    ]
     code, out, err = run(*(log if word == "LOG" else word for word in words))
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
