@@ -1,4 +1,4 @@
-"""The `foretime` command; errors are one line and an exit code.
+"""The `foretime` command; errors are one line, with ``--json`` JSON besides, and an exit code.
 
 `application` names every sub-command and its module. They are in `site_commands` and
 `simulation_commands`; `options`, `reports` and `frame` are what they are made of.
@@ -9,6 +9,7 @@ Public names: `main`, `app`.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 from itertools import pairwise
@@ -18,11 +19,15 @@ from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
 from foretime_sidecar.cli.frame.printable_text import print_what_can_be_shown
+from foretime_sidecar.cli.options.json_option import error_as_json
 from foretime_sidecar.wording.printable import printable
 
 
 def main() -> None:
-    """Run the command; wrong use and our own errors are one line on stderr and an exit code."""
+    """Run the command; wrong use and our own errors are one line on stderr and an exit code.
+
+    With ``--json`` they are JSON on stdout besides.
+    """
     print_what_can_be_shown()
     for before, word in pairwise(sys.argv):
         if not word or (word.startswith("--") and word.endswith("=")):
@@ -54,5 +59,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> int:
+    if "--json" in sys.argv:
+        print(json.dumps(error_as_json(message), indent=2))
     print(printable(f"foretime: {' '.join(message.split())}"), file=sys.stderr)
     return code

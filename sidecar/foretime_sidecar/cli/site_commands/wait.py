@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
-from foretime_estimators.jobs.errors import ForetimeError, InputError
+from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.answers.daemon_client import DaemonError, RefusedError
 from foretime_sidecar.answers.forecast_asking import ask_advice, ask_forecast
@@ -25,6 +25,7 @@ from foretime_sidecar.cli.frame.option_groups import with_option_groups
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options.daemon_options import SettingsOption, SocketOption, where
 from foretime_sidecar.cli.options.job_flags import JobFlags
+from foretime_sidecar.cli.options.json_option import error_as_json
 from foretime_sidecar.job_options.batch_script import BatchScript, read_script
 from foretime_sidecar.job_options.job_request import asked_job, is_job_id
 from foretime_sidecar.wording.durations import format_duration
@@ -69,9 +70,7 @@ def wait(
             "command ends at once; off: no longer by the daemon."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the daemon's own answer, or why there is none.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the daemon's own answer.")] = False,
     settings: SettingsOption = None,
     socket_path: SocketOption = None,
 ) -> None:
@@ -86,24 +85,18 @@ def wait(
 
     Example: [bold]foretime wait 4711 --notify bell[/bold]
     """
-    try:
-        question = _question(job, flags.given, where(settings, socket_path))
-        question = replace(question, scales=scales)
-        if notify is not None:
-            if watch:
-                raise InputError("--notify watches the job, too: leave --watch out")
-            _notify(question, job, notify, as_json=as_json)
-        elif watch:
-            _watch(question, as_json=as_json)
-        elif as_json:
-            typer.echo(json.dumps(_plain(question.forecast()), indent=2))
-        else:
-            say(question.advised())
-    except ForetimeError as error:
-        if not as_json:
-            raise
-        typer.echo(json.dumps(_error(str(error)), indent=2))
-        raise typer.Exit(error.exit_code) from None
+    question = _question(job, flags.given, where(settings, socket_path))
+    question = replace(question, scales=scales)
+    if notify is not None:
+        if watch:
+            raise InputError("--notify watches the job, too: leave --watch out")
+        _notify(question, job, notify, as_json=as_json)
+    elif watch:
+        _watch(question, as_json=as_json)
+    elif as_json:
+        typer.echo(json.dumps(_plain(question.forecast()), indent=2))
+    else:
+        say(question.advised())
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +217,7 @@ def _watch(question: _Question, *, as_json: bool) -> None:
         found = updates(question.forecast, pause)
         if as_json:
             for update in found:
-                said = _error(update.trouble) if update.trouble else _plain(update.forecast)
+                said = error_as_json(update.trouble) if update.trouble else _plain(update.forecast)
                 typer.echo(json.dumps(said))
         elif sys.stdout.isatty():
             _show_on_screen(question, found)
@@ -261,12 +254,6 @@ def _notify(
 def pause() -> None:
     """Wait until it is worth asking again."""
     time.sleep(REFRESH_S)
-
-
-def _error(text: str) -> dict[str, Any]:
-    """Give as JSON why there is no answer."""
-    what, _, remedy = text.partition("; ")
-    return {"error": {"what": what, "remedy": remedy}}
 
 
 def _show_on_screen(question: _Question, found: Iterator[Update]) -> None:

@@ -200,26 +200,6 @@ def test_a_daemon_that_restarts_is_asked_again(
     assert len(pauses) == 2
 
 
-def test_why_there_is_no_answer_as_json(tmp_path: Path, site: MockSite) -> None:
-    nowhere = str(tmp_path / "none")
-    result = run("-n", "1", "-t", "60", "--json", "--socket", nowhere)
-    assert result.exit_code == 3
-    assert json.loads(result.stdout) == {
-        "error": {
-            "what": f"no foretime daemon answers at unix:{nowhere}",
-            "remedy": "is it running (systemctl status foretime)?",
-        }
-    }
-    result = run("-n", "65", "-t", "60", "--json", "--socket", str(site.socket_path))
-    assert result.exit_code == 2
-    assert json.loads(result.stdout) == {
-        "error": {
-            "what": "processors = 65: only 64 processors are up now",
-            "remedy": "ask for less",
-        }
-    }
-
-
 @contextlib.contextmanager
 def answering(path: Path, said: bytes) -> Iterator[str]:
     """Say the same to whoever connects and asks; give where."""
