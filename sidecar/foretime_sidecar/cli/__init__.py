@@ -19,6 +19,7 @@ from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.cli.application import SIMULATION_PACKAGES, app
 from foretime_sidecar.cli.frame.printable_text import print_what_can_be_shown
+from foretime_sidecar.cli.frame.wrong_use import wrong_use
 from foretime_sidecar.cli.options.json_option import error_as_json
 from foretime_sidecar.wording.printable import printable
 
@@ -38,8 +39,7 @@ def main() -> None:
     except ForetimeError as error:
         sys.exit(_fail(str(error), error.exit_code))
     except typer.TyperException as error:
-        message = error.format_message().replace("Value error, ", "")
-        sys.exit(_fail(f"{message.rstrip('.')}; see --help", 2))
+        sys.exit(_fail(wrong_use(error), 2))
     except BrokenPipeError:
         # Whoever read our output has gone (`foretime ... | head`): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

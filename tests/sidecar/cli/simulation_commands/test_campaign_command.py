@@ -178,7 +178,7 @@ def test_a_campaign_runs_on_dask(campaign: Run, small: Path) -> None:
         (["--dask", "tcp://h:1", "--dask-jobqueue", "slurm"], "not both"),
         (["--dask", "tcp://h:1", "--workers", "2"], "Dask has its own"),
         (["--dask-jobqueue", "slurm"], "needs --workers"),
-        (["--workers", "0"], "'--workers'"),
+        (["--workers", "0"], "--workers = '0': give 1 or more"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -45,3 +45,22 @@ def test_it_is_said_what_to_give(run: Run, log: Path, options: tuple[str, ...], 
     code, out, err = run("simulate", *(log if word == "LOG" else word for word in options))
     assert (code, out) == (2, "")
     assert says in err
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("replay LOG --tau -1", "--tau = '-1': give 1 or more"),
+        ("replay LOG --tau x", "--tau = 'x': give a whole number"),
+        ("decisions --limit 0", "--limit = '0': give 1 or more"),
+        ("decisions --limit 100001", "--limit = '100001': give at most 100,000"),
+        ("demo --port 65536", "--port = '65536': give at most 65,535"),
+        ("demo --port 8642.5", "--port = '8642.5': give a whole number"),
+        ("replay -n x", "--jobs = 'x': give a whole number"),
+        ("simulate LOG --guard-share x", "--guard-share = 'x': give a number"),
+    ],
+)
+def test_a_wrong_value_is_said_with_its_option_and_what_to_give(
+    run: Run, command: str, says: str
+) -> None:
+    assert run(*command.split()) == (2, "", f"foretime: {says}\n")
