@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from foretime_estimators.jobs.errors import InputError
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
     # What typer's methods take and give; it has no public name for them.
     from typer._click import Context, HelpFormatter
 
 _WHOLE = "foretime.whole_help"
+_LAST_COUNTS = frozenset({"wait"})
+"""Commands that take the last of several values of an option, as sbatch does."""
 
 
 def _show_whole(context: typer.Context, asked: bool) -> None:
@@ -33,7 +37,24 @@ HelpAllOption = Annotated[
 
 
 class HelpfulCommand(TyperCommand):
-    """A command that does something."""
+    """A command that does something.
+
+    An option with one value is refused if it is given twice: the last would count, and whoever
+    compares two values would not notice that one of them never ran.
+    """
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse what was given."""
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        if self.name not in _LAST_COUNTS and not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(args=given)
+            for option, times in Counter(order).items():
+                single = isinstance(option, TyperOption) and not (option.is_flag or option.multiple)
+                if single and times > 1:
+                    name = max(option.opts, key=len)
+                    raise InputError(f"{name} is given {times} times and takes one value; give one")
+        return rest
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help page."""

@@ -37,6 +37,8 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
     for option, path in outputs.items():
         if path is None:
             continue
+        if str(path) == "-":  # tables are on the standard output, and all as JSON with --json
+            raise InputError(f"{option} -: is no file's name; name a file")
         if path.resolve() in taken:
             raise InputError(f"{option} {path}: this is {taken[path.resolve()]}; name another file")
         taken[path.resolve()] = option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -64,3 +65,34 @@ def test_a_wrong_value_is_said_with_its_option_and_what_to_give(
     run: Run, command: str, says: str
 ) -> None:
     assert run(*command.split()) == (2, "", f"foretime: {says}\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("replay LOG --policy easy --policy planning", "--policy is given 2 times"),
+        ("simulate LOG --guard 1:00 --guard=2:00", "--guard is given 2 times"),
+        ("replay -n 4 --jobs 5 -n 6", "--jobs is given 3 times"),
+    ],
+)
+def test_an_option_of_one_value_is_refused_twice(run: Run, command: str, says: str) -> None:
+    expected = f"foretime: {says} and takes one value; give one\n"
+    assert run(*command.split()) == (2, "", expected)
+
+
+def test_a_simulation_runs_every_policy_that_is_named(run: Run, log: Path) -> None:
+    named = ("--policy", "easy", "--policy", "planning", "--order", "fcfs")
+    code, out, _ = run("simulate", log, *named, "--json", "--json")
+    assert code == 0
+    assert [case["name"] for case in json.loads(out)["policies"]] == ["easy", "planning"]
+
+
+def test_a_file_is_not_called_as_the_standard_output(
+    run: Run, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for option in ("--csv", "--swf-out", "--plot"):
+        code, out, err = run("simulate", log, option, "-")
+        assert (code, out) == (2, "")
+        assert err == f"foretime: {option} -: is no file's name; name a file\n"
+    assert not list(tmp_path.iterdir())
