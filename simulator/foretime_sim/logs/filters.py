@@ -213,9 +213,7 @@ def workload_of_log(
 
     jobs = np.flatnonzero(kept).astype(np.int64)
     selected = log.take(jobs)
-    notes = list(log.notes)
-    if repeated := len(jobs) - len(np.unique(selected.job_id)):
-        notes.append(f"{count_jobs(repeated)} with a number that another job has")
+    notes = [*log.notes, *repeated_numbers(selected)]
     report = FilterReport(
         log.name,
         len(log),
@@ -247,6 +245,19 @@ def workload_of_log(
         notes=(report.text,),
     )
     return workload, report
+
+
+def repeated_numbers(log: JobLog) -> list[str]:
+    """Note how many jobs have a number that an earlier one has; no note if none has.
+
+    Parts of a job that the log also has as a whole do not count.
+    """
+    parts = _partial_executions(log)
+    repeated = int(np.count_nonzero(~parts)) - len(np.unique(log.job_id[~parts]))
+    if not repeated:
+        return []
+    have = "has a number that another has" if repeated == 1 else "have numbers that others have"
+    return [f"{count_jobs(repeated)} {have}: run again, or a part of the log is there twice"]
 
 
 def _requests(log: JobLog) -> ResourceRequests | None:

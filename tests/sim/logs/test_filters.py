@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.filters import Filters, repeated_numbers, workload_of_log
 from foretime_sim.logs.swf import parse_swf
 from foretime_sim.workloads.job_log import JobLog
 
@@ -26,6 +26,18 @@ def job(
 
 def log(*jobs: str, header: str = "; MaxProcs: 16\n") -> JobLog:
     return parse_swf(header + "\n".join(jobs), source="x.swf")
+
+
+def test_numbers_that_are_there_twice_are_told() -> None:
+    parts = (job(7), job(7, status=2), job(7, status=3))
+    for jobs, note in (
+        ((job(1), job(2), *parts), []),
+        ((job(1), job(1), *parts), ["1 job has a number that another has"]),
+        ((job(1), job(1), job(1), job(2), job(2)), ["3 jobs have numbers that others have"]),
+    ):
+        said = [f"{words}: run again, or a part of the log is there twice" for words in note]
+        assert repeated_numbers(log(*jobs)) == said
+        assert list(workload_of_log(log(*jobs))[1].notes) == said
 
 
 def test_every_reason_counts_once_and_in_order() -> None:

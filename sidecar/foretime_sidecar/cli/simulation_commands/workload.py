@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 import typer
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.logs.filters import Filters, workload_of_log
+from foretime_sim.logs.filters import Filters, repeated_numbers, workload_of_log
 from foretime_sim.logs.log_files import read_log
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models.description import describe
@@ -190,7 +190,7 @@ def convert_command(
             )
         job_log = dataclasses.replace(job_log, machine_processors=processors)
     write_swf(job_log, out)
-    for note in job_log.notes:
+    for note in (*job_log.notes, *repeated_numbers(job_log)):
         say(f"{job_log.name}: {note}", err=True)
     say(f"{count_jobs(len(job_log))} written to {out}")
 

@@ -79,6 +79,16 @@ def test_a_log_of_one_job_is_described_and_drawn(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<?xml")
 
 
+def test_a_log_that_has_a_part_twice_is_told_to(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    run("generate", "lublin2003", "--jobs", "10", "-o", log)
+    with log.open("a") as file:
+        file.write(log.read_text())
+    said = "10 jobs have numbers that others have"
+    for shown in (run("convert", log, tmp_path / "out.swf"), run("describe", log)):
+        assert said in " ".join(shown.split())
+
+
 def test_missing_request_takes_a_word_or_a_duration() -> None:
     assert parse_missing_request("drop") == "drop"
     assert parse_missing_request("runtime") == "runtime"
