@@ -12,17 +12,18 @@ from rich.text import Text
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
 
-_FIGURES = (
-    "accuracy",
-    "behind the best",
-    "too short",
-    "covered",
-    "log error",
-    "error",
-    "pinball",
-    "jobs",
-    "cost",
-)
+_FIGURES = {
+    "accuracy": "mean of the smaller of predicted and real runtime over the larger; 100% is best",
+    "behind the best": "what the accuracy lacks of the best one's",
+    "too short": "share of jobs that ran longer than predicted",
+    "covered": "share of jobs that ran no longer than predicted",
+    "log error": "mean error of the runtime's logarithm; 0.69 is off by a factor of two",
+    "error": "mean error of the runtime",
+    "pinball": "mean error, where too short counts 0.9 of it and too long 0.1",
+    "jobs": "scored",
+    "cost": "the daemon's processor time for each job",
+}
+"""The columns, and what each means in a few words; docs/scoreboard.md has the formulas."""
 _KINDS = {
     "requested_time": "requested time",
     "processors": "processors",
@@ -91,8 +92,10 @@ def _duration(seconds: float | None) -> str:
 
 
 def conclusions(board: Mapping[str, Any]) -> list[str]:
-    """Say what follows from the table."""
-    lines = ["* in use   = as good as the best, as far as can be told   - set aside"]
+    """Say what the columns mean, and what follows from the table."""
+    wide = max(map(len, _FIGURES))
+    lines = [f"{name:{wide}}  {meaning}" for name, meaning in _FIGURES.items()]
+    lines.append("* in use   = as good as the best, as far as can be told   - set aside")
     lines += [f"{row['name']}: {row['set_aside']}" for row in board["rows"] if row["set_aside"]]
     if not board["complete"]:
         lines.append("Not all jobs that are stored have been gone through yet.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,18 @@ def test_the_table_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
     assert "recent-maximum: it takes 0.2 s a job" in lines
     assert "7 jobs left out, as there were too many at a time (estimators.most_jobs)." in lines
     assert 'accuracy.scheme = "learned", learned.estimator = "last-two"' in lines[-1]
+
+
+def test_every_column_is_explained_below_the_table_and_in_the_documentation(
+    monkeypatch: pytest.MonkeyPatch, repository: Path
+) -> None:
+    lines = printed(monkeypatch, board(BEST, USED)).output.splitlines()
+    columns = re.split(r"  +", lines[1].strip())[1:]
+    assert columns[:3] == ["accuracy", "behind the best", "too short"]
+    assert [line.split("  ")[0] for line in lines[4 : 4 + len(columns)]] == columns
+    documented = (repository / "docs" / "scoreboard.md").read_text(encoding="utf-8")
+    for name in columns:
+        assert f"\n| {name} | " in documented
 
 
 @pytest.mark.parametrize(
