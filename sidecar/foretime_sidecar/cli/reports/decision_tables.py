@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretime_sidecar.ordering.order_words import said_value
+from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import dated_clock
 
@@ -60,3 +61,10 @@ def decision_table(found: Sequence[Mapping[str, Any]]) -> Table:
         )
         table.add_row(*map(Text, words))
     return table
+
+
+def reason_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what the reasons in `decision_table` mean, each once."""
+    reasons = [name for name in dict.fromkeys(one["reason"] for one in found) if name in REASONS]
+    wide = max(map(len, reasons), default=0)
+    return [f"{name:{wide}}  {REASONS[name]}" for name in reasons]

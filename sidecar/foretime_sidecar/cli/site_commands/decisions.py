@@ -62,10 +62,16 @@ def decisions(
         say("No such decisions.")
     else:
         # Rich is imported once the daemon has answered.
-        from foretime_sidecar.cli.reports.decision_tables import decision_table, switch_table
+        from foretime_sidecar.cli.reports.decision_tables import (
+            decision_table,
+            reason_lines,
+            switch_table,
+        )
         from foretime_sidecar.cli.reports.whole_tables import print_whole
 
         print_whole(switch_table(found) if queue_order else decision_table(found))
+        if not queue_order:
+            say("\n".join(reason_lines(found)))
 
 
 def explain(

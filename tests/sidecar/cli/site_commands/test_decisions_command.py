@@ -1,0 +1,33 @@
+"""``foretime decisions``: the audit on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from foretime_sidecar.safety.reasons import REASONS
+from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
+from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
+from foretime_sim.policies.policy import Policy
+
+from tests.support.slurm.mock_site import MockSite
+
+NOW = 1_700_000_000
+
+
+def test_reasons_are_explained_below_the_table(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    slurm.submit(Submission("ann", "p", None, 64, 1800, 1800))
+    with MockSite(tmp_path, slurm) as site:
+        for _ in range(2):
+            slurm.submit(Submission("ann", "p", None, 64, 600, 600))
+        site.advance(60)
+        code, out, err = run("decisions", "--socket", site.socket_path)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()[1:4]]
+    reasons = dict.fromkeys(row[-2] for row in rows)
+    assert len(rows) > len(reasons) > 0
+    explained = [line.split(maxsplit=1) for line in out.splitlines()[4:]]
+    assert explained == [[reason, REASONS[reason]] for reason in reasons]
