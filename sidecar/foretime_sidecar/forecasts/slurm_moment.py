@@ -56,7 +56,7 @@ def check_qos(
         Naming those that there are, or that the user may have.
     """
     if qos not in site.qos:
-        raise InputError(f"qos = {qos!r}: there is none; {_there_are(sorted(site.qos))}")
+        raise InputError(f"qos = {qos!r}: there is no such QOS; {_there_are(sorted(site.qos))}")
     accounts = Accounts(site)
     asked = tuple(filter(None, (slurm_partition or "").split(",")))
     place = accounts.association_of(user, account, asked)
@@ -71,7 +71,9 @@ def check_qos(
 
 
 def _there_are(names: Sequence[str]) -> str:
-    return f"there are {', '.join(names)}" if names else "there is none at all: leave qos out"
+    if len(names) <= 1:
+        return f"the only one is {names[0]}" if names else "there is none here: leave qos out"
+    return f"there are {', '.join(names)}"
 
 
 def known_to(site: SlurmSite, job: ToldJob) -> ToldJob:

@@ -307,7 +307,7 @@ def _nearest(name: str, parts: Iterable[ClusterPartition]) -> str:
     if not first:
         return "ask which there are"
     if len(shown) == 1:
-        return f"there is {first[0]} alone"
+        return f"the only one is {first[0]}"
     more = len(shown) - len(first)
     return f"there are {', '.join(first)}{f' and {more} more' if more else ''}"
 

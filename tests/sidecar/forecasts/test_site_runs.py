@@ -395,7 +395,7 @@ def test_a_new_job_has_the_limits_and_the_priority_of_its_qos() -> None:
 @pytest.mark.parametrize(
     ("qos", "told"),
     [
-        ("hihg", "qos = 'hihg': there is none; there are high, never, normal"),
+        ("hihg", "qos = 'hihg': there is no such QOS; there are high, never, normal"),
         ("never", "qos = 'never': ann may not have it in account physics; there are high, normal"),
     ],
 )

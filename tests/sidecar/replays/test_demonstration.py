@@ -102,6 +102,12 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     answer = client.get("/v1/forecast?processors=4&time=60").json()
     assert answer["machine_processors"] == workload.machine_processors
     assert answer["likely_wait_s"] >= 0
+    for asked, what, remedy in (
+        ("partition=nope", "there is no partition nope", "the only one is all"),
+        ("qos=gold", "qos = 'gold': there is no such QOS", "there is none here: leave qos out"),
+    ):
+        error = client.get(f"/v1/forecast?processors=4&time=60&{asked}").json()["error"]
+        assert (error["what"], error["remedy"]) == (what, remedy)
     assert client.get("/v1/reliability").json()["days"] == 30
     site = shown.daemon.sidecar.site
     assert site is not None

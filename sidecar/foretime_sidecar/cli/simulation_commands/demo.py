@@ -86,6 +86,7 @@ def demo(
         where = f"--settings {settings}" if socket_path is None else f"--socket {socket_path}"
         if socket_path is None:
             say(f"The page: http://{listen}/")
+            say("          There nobody is known; with --socket in its place you see all jobs.")
         tasks = min(16, workload.machine_processors)
         say(f"Ask:      foretime wait -n {tasks} -t 2:00:00 {where}")
         say(f"See:      foretime status --settings {settings}")
