@@ -96,7 +96,8 @@ class SlurmRest(SchedulerClient):
     ) -> tuple[list[FinishedRecord], Cursor]:
         """Read the jobs that ended since the cursor (less the overlap), and the new cursor."""
         since = max(cursor.end_time - self._overlap_s, EARLIEST)
-        # It gives what was eligible before that end: a job can be eligible, start and end in one second.
+        # It gives what was eligible before that end. A job can be eligible, start and end in one
+        # second.
         query = {
             "start_time": f"uts{since}",
             "end_time": f"uts{LATEST if until is None else until + 1}",
