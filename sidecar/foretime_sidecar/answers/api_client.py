@@ -599,6 +599,7 @@ class BriefForecast(TypedDict):
     end_s: dict[str, int] | None
     end_time: dict[str, int] | None
     planned_wait_s: int | None
+    scheduler_plan: SchedulerPlan | None
     start_no_later_than: StartBound | None
     started_at: int | None
     reason: Reason
@@ -843,6 +844,7 @@ class ForecastAnswer(TypedDict):
     end_s: dict[str, int] | None
     end_time: dict[str, int] | None
     planned_wait_s: int | None
+    scheduler_plan: SchedulerPlan | None
     start_no_later_than: StartBound | None
     started_at: int | None
     reason: Reason
@@ -1108,6 +1110,13 @@ class ReliabilityAnswer(TypedDict):
     by_day: list[DayScores]
     start_no_later_than: KeptBounds | None
     smallest_group: int
+
+
+class SchedulerPlan(TypedDict):
+    """When the scheduler itself plans to start a waiting job."""
+
+    scheduler: Literal["slurm", "pbs"]
+    start_time: int
 
 
 class StartBound(TypedDict):

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import OLD_S, bound_text, bounds, headline, spoken_wait
+from foretime_sidecar.wording.waits import (
+    OLD_S,
+    SCHEDULERS,
+    bound_text,
+    bounds,
+    headline,
+    plan_text,
+    spoken_wait,
+)
 
 if TYPE_CHECKING:  # the command imports this before it has asked anything
     from foretime_sidecar.forecast_answer.advice import Advice, Alternative
@@ -52,6 +60,8 @@ def wait_report(
         said.append(("Why", f"{forecast.reason.text}."))
     if (planned := forecast.planned_wait_s) is not None and forecast.state != "running":
         said.append(("Plan", _plan(planned)))
+    if (own := forecast.scheduler_plan) is not None:
+        said.append((SCHEDULERS[own.scheduler][0], f"{plan_text(own, now)}."))
     if (bound := forecast.start_no_later_than) is not None and (latest := bound_text(bound, now)):
         said.append(("Latest", f"It {latest}."))
     if sooner is not None:

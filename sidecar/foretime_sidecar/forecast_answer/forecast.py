@@ -71,6 +71,15 @@ class StartBound(Told):
     """Noted in the last days."""
 
 
+class SchedulerPlan(Told):
+    """When the scheduler itself plans to start a waiting job; whose job it is can ask it, too."""
+
+    scheduler: Annotated[Literal["slurm", "pbs"], AS_IS]
+    """Which one."""
+    start_time: Annotated[int, AS_IS]
+    """As `squeue --start` or `qstat -T` tells it, epoch seconds."""
+
+
 class Calibration(Told):
     """How forecasts have done, over all users."""
 
@@ -138,6 +147,8 @@ class BriefForecast(Told):
     """The same as ends, epoch seconds."""
     planned_wait_s: Annotated[int | None, HIDDEN]
     """Its wait if all jobs took the time that they ask for and nobody came later."""
+    scheduler_plan: Annotated[SchedulerPlan | None, IN_PARTS]
+    """Of a job that waits: the scheduler's own plan; `null` if it tells none."""
     start_no_later_than: Annotated[StartBound | None, IN_PARTS]
     """Of a job that waits: a bound that stands from its first look on."""
     started_at: Annotated[int | None, AS_IS]

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from foretime_estimators.time_units import MINUTE_S
 
-from foretime_sidecar.wording.waits import spoken_clock, spoken_wait
+from foretime_sidecar.wording.clocks import spoken_clock
+from foretime_sidecar.wording.waits import spoken_wait
 
 LEAST_MOVE_S = 15 * MINUTE_S
 """A start that has moved by less is no news, however sure the forecast is."""

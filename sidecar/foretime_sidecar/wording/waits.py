@@ -1,18 +1,23 @@
-"""Forecasts of waits in words: durations and times of day as people say them."""
+"""Forecasts of waits in words: durations as people say them, and sentences made of them."""
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from foretime_estimators.time_units import HOUR_S, MINUTE_S
 
+from foretime_sidecar.wording.clocks import local_time, spoken_clock
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import whole_minutes
 
 if TYPE_CHECKING:  # commands import this before they have asked anything
-    from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
+    from foretime_sidecar.forecast_answer.forecast import (
+        BriefForecast,
+        SchedulerPlan,
+        StartBound,
+    )
 
 # Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
 _STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_S, HOUR_S))
@@ -55,33 +60,6 @@ def needs(processors: int) -> str:
 def _step(seconds: float) -> int:
     """Give in which steps so long a duration is said."""
     return next((step for most, step in _STEPS_S if seconds <= most), _LONGEST_STEP_S)
-
-
-def spoken_clock(moment: int, now: int) -> str:
-    """Say a moment (epoch seconds) on the machine's clocks, with the day if it is not today."""
-    then, today = _local(moment), _local(now)
-    clock = f"{then:%H:%M}"
-    if then.date() == today.date():
-        return clock
-    if then.date() == (today + timedelta(days=1)).date():
-        return f"tomorrow {clock}"
-    return f"{spoken_day(moment, now)} {clock}"
-
-
-def spoken_day(moment: int, now: int) -> str:
-    """Say the day of a moment (epoch seconds), with the year if it is not this one."""
-    then, today = _local(moment), _local(now)
-    day = f"{then:%a} {then.day} {then:%b}"
-    return day if then.year == today.year else f"{day} {then.year}"
-
-
-def dated_clock(moment: int) -> str:
-    """Write a moment (epoch seconds) with its date and seconds: ``2026-11-21 13:05:00``."""
-    return f"{_local(moment):%Y-%m-%d %H:%M:%S}"
-
-
-def _local(moment: int) -> datetime:
-    return datetime.fromtimestamp(moment, UTC).astimezone()
 
 
 def percent(probability: float) -> str:
@@ -142,7 +120,7 @@ def _by(moment: int, since: int, *, up: bool) -> int:
     """
     step = min(_step(max(moment - since, 0)), HOUR_S)
     if step >= _OF_THE_CLOCK_S:
-        offset_s = round((_local(moment).utcoffset() or timedelta()).total_seconds())
+        offset_s = round((local_time(moment).utcoffset() or timedelta()).total_seconds())
         steps = (moment + offset_s) / step
         return (math.ceil(steps) if up else round(steps)) * step - offset_s
     by = (since + _rounded(max(moment - since, 0), up=up)) // MINUTE_S * MINUTE_S
@@ -193,4 +171,19 @@ def bound_text(bound: StartBound, now: int) -> str:
     return (
         f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee: that held"
         f" for {100 * bound.kept_share:.0f}% of {bound.judged:,} jobs in {bound.days} days"
+    )
+
+
+SCHEDULERS = {"slurm": ("Slurm", "squeue --start"), "pbs": ("PBS", "qstat -T")}
+"""The name of each scheduler, and the command by which it tells its plan."""
+
+
+def plan_text(plan: SchedulerPlan, now: int) -> str:
+    """Say when the scheduler itself plans to start a job, and how that compares."""
+    name, command = SCHEDULERS[plan.scheduler]
+    start = "now" if plan.start_time <= now else spoken_clock(plan.start_time, now)
+    return (
+        f"{name}'s own plan: {start} ({command}). It expects every job to use all of its time "
+        "limit. So the job often starts sooner than that, or later if jobs with higher priority "
+        "come"
     )

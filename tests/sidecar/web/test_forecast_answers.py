@@ -47,20 +47,28 @@ MODELS = {
     "/v1/jobs/forecasts": "PendingForecasts",
     "/v1/advice": "Advice",
 }
-PARTS = ("BriefForecast", "Alternative", "StartBound", "Reason", "Calibration", "OtherJobs")
+PARTS = (
+    *("BriefForecast", "Alternative", "StartBound", "SchedulerPlan", "Reason", "Calibration"),
+    "OtherJobs",
+)
 # Of those who see the job: the others are bob's.
 OF_ANN = {"running"}
 
 
 class _Commands(SlurmCommands):
-    """Job 3 is held, job 4 an array of which three tasks wait, job 5 wider than the machine."""
+    """Job 3 is held, job 4 an array of which three tasks wait, job 5 wider than the machine.
+
+    Slurm plans jobs 2 and 4; of job 6 it repeats since when it may start.
+    """
 
     def queue(self) -> Queue:
         queue = super().queue()
         marks: dict[str, dict[str, Any]] = {
+            "2": {"start_time": NOW + 7200},
             "3": {"held": True, "reason": "JobHeldUser"},
-            "4": {"tasks": 3, "pending_tasks": "0-2"},
+            "4": {"tasks": 3, "pending_tasks": "0-2", "start_time": NOW + 9000},
             "5": {"reason": "PartitionNodeLimit"},
+            "6": {"start_time": NOW, "eligible_time": NOW},
         }
         jobs = [replace(job, **marks.get(job.request.job_id, {})) for job in queue.jobs]
         wide = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -223,6 +223,39 @@ def test_every_control_and_chart_has_a_name(get: Get) -> None:
     levels = [int(tag[1]) for tag, _ in found if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+# -- the scheduler's own plan ----------------------------------------------------------------------
+
+
+class PlanningSlurm(MockSlurm):
+    """Tells of the first waiting job when it plans to start it."""
+
+    def run(self, argv: Sequence[str], stdin: str | None = None) -> Any:
+        reply: Any = super().run(argv, stdin)
+        if argv[0] == "squeue":
+            first = next(job for job in reply["jobs"] if job["job_state"] == "PENDING")
+            first["start_time"] = NOW + 60 + 5400
+        return reply
+
+
+@pytest.mark.usefixtures("stockholm")
+def test_what_slurm_plans_itself_stands_beside_the_forecast(tmp_path: Path, get: Get) -> None:
+    slurm = PlanningSlurm(SlurmSetup(4), Policy(), None, NOW)
+    slurm.submit(Submission("bob", "p", None, 4, 7200, 600))
+    for _ in range(2):
+        slurm.submit(Submission("bob", "p", None, 4, 600, 600))
+    slurm.advance(NOW + 60)
+    with MockSite(tmp_path, slurm) as site:
+        site.app.dependency_overrides[caller_of] = lambda: ROOT
+        reply = TestClient(site.app, base_url="http://localhost").get("/")
+    found = Tags(reply.text).found
+    cells = [each for _, each in found if each.get("data-label") == "Slurm plans"]
+    said = "Slurm's own plan: tomorrow 00:44 (squeue --start). It expects every job to use all of "
+    assert [(each["title"] or "").startswith(said) for each in cells] == [True, False]
+    assert re.findall(r'data-label="Slurm plans"[^>]*>([^<]*)<', reply.text) == ["1 h 30 min", "–"]
+    assert "“Slurm plans” is what squeue --start says" in words(reply)
+    assert "Slurm plans" not in get().text
 
 
 # -- when something is wrong with the daemon or the scheduler --------------------------------------

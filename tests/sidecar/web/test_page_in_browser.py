@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from foretime_estimators.time_units import DAY_S
+from foretime_sidecar.answers.forecast_asking import ask_forecast
 from foretime_sidecar.forecasts.forecast_reliability import DayScores, Reliability
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.web.api import operators
 from foretime_sidecar.web.api.verdicts import Line, Verdict
+from foretime_sidecar.wording.clocks import in_zone, zone_name
+from foretime_sidecar.wording.waits import headline
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
@@ -285,6 +290,64 @@ def test_it_keeps_itself_up_to_date_and_the_form_as_it_is(visit: Open, site: Moc
         "before => document.querySelector('[data-live=status]').innerText !== before", arg=before
     )
     assert page.get_by_label("Account").input_value() == "half-writ"
+
+
+@pytest.mark.parametrize(
+    ("zone", "name"),
+    # Chromium calls it as it was once called.
+    [
+        ("America/New_York", "America/New_York (UTC-0"),
+        ("Asia/Kolkata", "Asia/Calcutta (UTC+05:30)"),
+    ],
+)
+def test_times_are_those_of_the_readers_clock(
+    visit: Open, site: MockSite, zone: str, name: str
+) -> None:
+    page = visit("?ntasks=512&time=4:00:00", timezone_id=zone)
+    page.wait_for_function(
+        "name => document.querySelector('[data-live=zone]').textContent.startsWith(name)", arg=name
+    )
+    asked = ask_forecast(site.listen, "/v1/forecast", {"ntasks": "512", "time": "4:00:00"})
+    read_at = page.locator("[data-live=status] time")
+    moment = datetime.fromisoformat(read_at.get_attribute("datetime") or "")
+    assert read_at.inner_text() == moment.astimezone(ZoneInfo(zone)).strftime("%H:%M")
+    with in_zone(zone):
+        said = headline(asked, site.slurm.now)
+    assert said != headline(asked, site.slurm.now)
+    assert page.locator(".answer .headline").inner_text().replace("\N{NO-BREAK SPACE}", " ") == said
+    # The next question is asked with the zone, and answered at once in it.
+    page.get_by_role("button").click()
+    page.wait_for_url("**zone=**")
+    assert name in page.content()
+    page = visit("operators", timezone_id=zone)
+    page.wait_for_function(
+        "name => document.querySelector('[data-live=zone]').textContent.startsWith(name)", arg=name
+    )
+
+
+def test_without_script_times_are_those_of_the_machine_and_it_says_so(
+    visit: Open, site: MockSite
+) -> None:
+    page = visit(java_script_enabled=False, timezone_id="Asia/Kolkata")
+    assert page.locator("[data-live=zone]").inner_text() == zone_name(site.slurm.now)
+
+
+def test_what_the_reader_has_opened_stays_open(visit: Open, site: MockSite) -> None:
+    page = visit("?ntasks=8&time=60", viewport={"width": WIDTHS["phone"], "height": 800})
+    for name in ("As a table", "What was assumed"):
+        page.get_by_text(name).click()
+    page.evaluate("document.activeElement.blur()")
+    before = page.locator("[data-live=status]").inner_text()
+    page.evaluate("document.querySelector('[data-live=record]').append('of before')")
+    site.advance(600)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.wait_for_function(
+        "before => document.querySelector('[data-live=status]').innerText !== before", arg=before
+    )
+    assert page.get_by_text("of before").count() == 0
+    assert page.locator("details[open] > summary").all_inner_texts() == [
+        *("What was assumed", "As a table")
+    ]
 
 
 def test_a_page_under_another_path_has_its_files(browser: Browser, url: str) -> None:

@@ -7,14 +7,8 @@ from datetime import datetime
 
 import pytest
 from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
-from foretime_sidecar.wording.waits import (
-    bounds,
-    compact_wait,
-    headline,
-    percent,
-    spoken_clock,
-    spoken_wait,
-)
+from foretime_sidecar.wording.clocks import spoken_clock
+from foretime_sidecar.wording.waits import bounds, compact_wait, headline, percent, spoken_wait
 from hypothesis import given
 from hypothesis import strategies as st
 

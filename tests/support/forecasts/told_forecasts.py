@@ -29,6 +29,7 @@ def told_forecast(**told: Any) -> ForecastAnswer:
         "end_s": None,
         "end_time": None,
         "planned_wait_s": None,
+        "scheduler_plan": None,
         "start_no_later_than": None,
         "started_at": None,
         "reason": Reason(code="Resources", text="waits for 1 processor; no job goes first"),

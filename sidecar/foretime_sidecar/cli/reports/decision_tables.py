@@ -10,8 +10,8 @@ from rich.text import Text
 
 from foretime_sidecar.ordering.order_words import said_value
 from foretime_sidecar.safety.reasons import REASONS
+from foretime_sidecar.wording.clocks import dated_clock
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import dated_clock
 
 
 def switch_table(found: Sequence[Mapping[str, Any]]) -> Table:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from foretime_sidecar.wording.clocks import dated_clock
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import dated_clock
 
 
 def explanation(answer: Mapping[str, Any]) -> list[str]:

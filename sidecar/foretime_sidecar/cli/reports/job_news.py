@@ -19,7 +19,8 @@ from foretime_sidecar.answers.wait_watch import Update
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.notify.mail import NotSentError, address_of, mail_of, send_by_sendmail
 from foretime_sidecar.notify.start_news import News
-from foretime_sidecar.wording.waits import headline, spoken_clock
+from foretime_sidecar.wording.clocks import spoken_clock
+from foretime_sidecar.wording.waits import headline
 
 _BELL = "\a"
 _MAIL_S = 60

@@ -17,9 +17,9 @@ from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED, lengthens
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.table.name_kinds import ENFORCE_KINDS
 from foretime_sidecar.table.table import Mode, Table, read_table
+from foretime_sidecar.wording.clocks import spoken_clock
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import spoken_clock
 
 
 def status_answer(

@@ -28,9 +28,10 @@ from foretime_sidecar.cli.options.job_flags import JobFlags
 from foretime_sidecar.cli.options.json_option import error_as_json
 from foretime_sidecar.job_options.batch_script import BatchScript, read_script
 from foretime_sidecar.job_options.job_request import asked_job, is_job_id
+from foretime_sidecar.wording.clocks import spoken_clock
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.printable import printable
-from foretime_sidecar.wording.waits import headline, spoken_clock
+from foretime_sidecar.wording.waits import headline
 
 if TYPE_CHECKING:
     from foretime_sidecar.forecast_answer.advice import Alternative

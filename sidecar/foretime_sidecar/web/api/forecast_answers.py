@@ -14,6 +14,7 @@ from foretime_sidecar.forecast_answer.forecast import (
     Calibration,
     ForecastAnswer,
     Reason,
+    SchedulerPlan,
     StartBound,
 )
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
@@ -44,6 +45,7 @@ def of_pending(
     now: int,
     done: Reliability | None,
     bound: StartBound | None,
+    kind: Literal["slurm", "pbs"],
 ) -> ForecastAnswer:
     """Answer for a pending job.
 
@@ -59,6 +61,8 @@ def of_pending(
         How forecasts have done.
     bound
         When it would start no later than.
+    kind
+        Of the scheduler.
     """
     request, tasks = forecast.request, forecast.job.tasks
     assumed = list(forecast.assumed)
@@ -72,8 +76,24 @@ def of_pending(
         now,
         done=done,
         bound=bound,
+        plan=_scheduler_plan(board, forecast, kind),
         assumptions=[*board.assumptions, *assumed],
     )
+
+
+def _scheduler_plan(
+    board: Board, forecast: JobForecast, kind: Literal["slurm", "pbs"]
+) -> SchedulerPlan | None:
+    """Give the scheduler's own plan of a waiting job; of an array it plans the next task alone.
+
+    Of a job that is to begin later Slurm only repeats when that is.
+    """
+    job = forecast.job
+    if job.start_time is None or job.start_time <= (job.eligible_time or 0):
+        return None
+    if board.tasks[job.request.job_id] is not forecast:
+        return None
+    return SchedulerPlan(scheduler=kind, start_time=job.start_time)
 
 
 def of_running(board: Board, job: QueuedJob, scheduled_time_s: int, now: int) -> ForecastAnswer:
@@ -142,6 +162,7 @@ def _answer(
     *,
     done: Reliability | None = None,
     bound: StartBound | None = None,
+    plan: SchedulerPlan | None = None,
     assumptions: list[str] | None = None,
     end_s: Sequence[int] = (),
 ) -> ForecastAnswer:
@@ -173,6 +194,7 @@ def _answer(
         end_time=ends and {level: made_at + end for level, end in ends.items()},
         planned_wait_s=None if waits is None else waits.planned_s,
         quantiles=None if waits is None else list(zip(LEVELS, waits.wait_s, strict=True)),
+        scheduler_plan=plan,
         start_no_later_than=bound,
         started_at=job.started_at,
         reason=reason,

@@ -265,6 +265,7 @@ class ForecastDesk:
                 self.now(),
                 forecasting.reliability,
                 _bound(forecasting, pending, board),
+                self._sidecar.settings.scheduler.kind,
             )
             return self._coarse(answer, caller)
         if running is not None and caller.sees_job(running.request.user):
@@ -300,6 +301,7 @@ class ForecastDesk:
                 now,
                 forecasting.reliability,
                 _bound(forecasting, row, board),
+                self._sidecar.settings.scheduler.kind,
             )
             for row in seen
         ]

@@ -9,8 +9,9 @@ from foretime_sidecar.plain_beside.account import Account, Brought
 from foretime_sidecar.safety.ab_report import AbReport
 from foretime_sidecar.safety.hook_record import PLANNED, HookFigures
 from foretime_sidecar.web.api.verdicts import Line, Verdict, against
+from foretime_sidecar.wording.clocks import spoken_clock
 from foretime_sidecar.wording.counts import counted
-from foretime_sidecar.wording.waits import spoken_clock, spoken_wait
+from foretime_sidecar.wording.waits import spoken_wait
 
 _ENABLE = "Look into it, then say foretime enable."
 FEWEST_RAISED = 50

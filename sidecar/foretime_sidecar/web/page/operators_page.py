@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -14,9 +13,9 @@ from foretime_sidecar.web.api.operator_types import OperatorsAnswer
 from foretime_sidecar.web.api.operators import OperatorsDesk
 from foretime_sidecar.web.api.verdicts import Verdict
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
-from foretime_sidecar.web.page.page_templates import page_templates
+from foretime_sidecar.web.page.page_templates import page_templates, zone_shown
 from foretime_sidecar.web.page.record import record_days
-from foretime_sidecar.wording.waits import spoken_clock
+from foretime_sidecar.wording.clocks import in_zone, spoken_clock
 
 _WIDTH, _HEIGHT = 300, 100
 
@@ -26,15 +25,18 @@ def add_operators_page(app: FastAPI, desk: OperatorsDesk) -> None:
     templates = page_templates()
 
     @app.get("/operators", response_class=HTMLResponse, include_in_schema=False)
-    def operators(caller: Annotated[Caller, Depends(caller_of)]) -> HTMLResponse:
+    def operators(
+        caller: Annotated[Caller, Depends(caller_of)], zone: str | None = None
+    ) -> HTMLResponse:
         """Show the page; to others than operators only whom it is for."""
-        shown: dict[str, Any] = {"zone": time.strftime("%Z"), "refused": None, "told": None}
         status = 200
-        try:
-            shown["told"] = _shown(desk.answer(caller))
-        except ApiError as error:
-            status = error.status
-            shown["refused"] = {"what": _capital(error.what), "remedy": _capital(error.remedy)}
+        with in_zone(zone):
+            shown: dict[str, Any] = {"refused": None, "told": None, **zone_shown()}
+            try:
+                shown["told"] = _shown(desk.answer(caller))
+            except ApiError as error:
+                status = error.status
+                shown["refused"] = {"what": _capital(error.what), "remedy": _capital(error.remedy)}
         return HTMLResponse(templates.get_template("operators.html").render(shown), status)
 
 

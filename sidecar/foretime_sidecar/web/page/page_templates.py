@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
+from foretime_estimators.time_units import DAY_S
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from foretime_sidecar.wording.clocks import local_time, zone_name
+
 HERE = Path(__file__).parent
+_CLOCKS_CHANGE_S = 30 * DAY_S
 
 
 def page_templates() -> Environment:
@@ -25,3 +30,14 @@ def page_templates() -> Environment:
 def _keep_units(text: str) -> str:
     """Let no line end between a number and its unit."""
     return re.sub(r"(\d) (?=(?:d|h|min)\b)", "\\1\N{NO-BREAK SPACE}", text)
+
+
+def zone_shown() -> dict[str, str]:
+    """Name the time zone of what is shown, with its offsets from UTC now and in 30 days, minutes.
+
+    By these the page's script sees whether the reader's clock shows the same.
+    """
+    now = int(time.time())
+    offsets = [local_time(at).utcoffset() for at in (now, now + _CLOCKS_CHANGE_S)]
+    minutes = [round(offset.total_seconds() / 60) for offset in offsets if offset is not None]
+    return {"zone": zone_name(now), "offsets": " ".join(map(str, minutes))}

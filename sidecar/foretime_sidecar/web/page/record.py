@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretime_sidecar.forecasts.forecast_reliability import DayScores
-from foretime_sidecar.wording.waits import spoken_day, spoken_wait
+from foretime_sidecar.wording.clocks import spoken_day
+from foretime_sidecar.wording.waits import spoken_wait
 
 
 def reliability(answer: Mapping[str, Any]) -> list[tuple[float, float]]:

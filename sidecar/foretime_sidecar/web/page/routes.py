@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -35,10 +34,11 @@ from foretime_sidecar.web.api.queue_order import queue_order_answer
 from foretime_sidecar.web.auth.callers import ApiError, Caller, caller_of
 from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
-from foretime_sidecar.web.page.page_templates import HERE, page_templates
+from foretime_sidecar.web.page.page_templates import HERE, page_templates, zone_shown
 from foretime_sidecar.web.page.record import record_days, record_numbers, reliability
-from foretime_sidecar.web.page.views import bar, job_rows, scale_of, shade_names, wait_maps
-from foretime_sidecar.wording.waits import OLD_S, bounds, headline, spoken_clock, spoken_wait
+from foretime_sidecar.web.page.views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.wording.clocks import in_zone, spoken_clock
+from foretime_sidecar.wording.waits import OLD_S, SCHEDULERS, bounds, headline, spoken_wait
 
 _FIELDS = (
     *("ntasks", "cpus_per_task", "time", "partition", "scales"),
@@ -84,7 +84,8 @@ def add_page(
         parameters = dict(request.query_params)
 
         def drawn() -> HTMLResponse:
-            status, shown = page.shown(parameters, caller)
+            with in_zone(parameters.get("zone")):
+                status, shown = page.shown(parameters, caller)
             return HTMLResponse(templates.get_template("page.html").render(shown), status)
 
         if parameters.keys() & set(_FIELDS):
@@ -123,14 +124,18 @@ class _Page:
         asked = {
             name: text for name in _FIELDS if (text := parameters.get(name, "").strip()[:_LONGEST])
         }
+        kind = self._desk.sidecar.settings.scheduler.kind
+        scheduler, plan_command = SCHEDULERS[kind]
         shown: dict[str, Any] = {
             "sees_everybody": caller.sees_everybody,
             "known": caller.identity is not None,
-            "zone": time.strftime("%Z", time.localtime(now)),
+            **zone_shown(),
             "asked": asked,
             "more_asked": any(name in asked for name in _FIELDS[_FIRST_FIELDS:]),
             "shades": shade_names(),
-            "pbs": self._desk.sidecar.settings.scheduler.kind == "pbs",
+            "pbs": kind == "pbs",
+            "scheduler": scheduler,
+            "plan_command": plan_command,
             "queues": [],
             **dict.fromkeys(("trouble", "queue", "wrong", "answer", "maps", "no_map", "record")),
             **_jobs([], 0, "1", now),
@@ -312,8 +317,10 @@ def _jobs(jobs: Sequence[BriefForecast], others: int, page: str, now: int) -> di
     number = min(max(int(page), 1), pages) if re.fullmatch(r"\d{1,6}", page, re.ASCII) else 1
     on_page = ordered[(number - 1) * _JOBS_A_PAGE : number * _JOBS_A_PAGE]
     scale = scale_of(on_page)
+    rows = job_rows(on_page, scale, now)
     return {
-        "jobs": job_rows(on_page, scale, now),
+        "jobs": rows,
+        "plans": any(row.plan is not None for row in rows),
         "job_ticks": scale.ticks(),
         "others": f"{others:,}" if others else "",
         "page": number,

@@ -10,7 +10,14 @@ from typing import Any
 
 from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 from foretime_sidecar.wording.durations import format_duration
-from foretime_sidecar.wording.waits import bound_text, bounds, compact_wait, needs
+from foretime_sidecar.wording.waits import (
+    bound_text,
+    bounds,
+    compact_wait,
+    needs,
+    plan_text,
+    spoken_wait,
+)
 
 SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
@@ -186,6 +193,9 @@ class JobRow:
         Why it waits; and the same without the processors, which stand beside it.
     latest
         When it should start no later than, in words; "" if nothing was noted.
+    plan, plan_in_full
+        In how long the scheduler itself plans to start it, and the same in a sentence; ``None`` and
+        "" if it tells no plan.
     bar
         The forecast, drawn.
     """
@@ -202,6 +212,8 @@ class JobRow:
     why: str
     in_short: str
     latest: str
+    plan: str | None
+    plan_in_full: str
     bar: Bar | None
 
 
@@ -221,6 +233,7 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
     if job.times is not None:
         (_, likely, _, done), *_, (_, bound, by, _) = bounds(job, now)
         said = likely, bound, by, done or None
+    plan, plan_in_full = _plan(job, now)
     return JobRow(
         job.job_id or "",
         job.user or "–",
@@ -231,8 +244,19 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
         job.reason.text,
         job.reason.text.removeprefix(f"{needs(job.processors)}; "),
         _latest(job.start_no_later_than, now),
+        plan,
+        plan_in_full,
         bar(job, scale),
     )
+
+
+def _plan(job: BriefForecast, now: int) -> tuple[str | None, str]:
+    plan = job.scheduler_plan
+    if plan is None:
+        return None, ""
+    # From when the daemon answered, as the waits beside it.
+    wait_s = max(plan.start_time - job.made_at - job.snapshot_age_s, 0)
+    return spoken_wait(wait_s), f"{plan_text(plan, now)}."
 
 
 def _latest(bound: StartBound | None, now: int) -> str:

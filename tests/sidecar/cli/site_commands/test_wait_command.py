@@ -254,6 +254,24 @@ def test_the_answer_of_another_version_is_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("stockholm")
+@pytest.mark.parametrize(
+    ("scheduler", "line"),
+    [
+        ("slurm", "\nSlurm    Slurm's own plan: 23:43 (squeue --start). It expects every job"),
+        ("pbs", "\nPBS      PBS's own plan: 23:43 (qstat -T). It expects every job to use all"),
+    ],
+)
+def test_what_the_scheduler_plans_itself_stands_beside_the_forecast(
+    scheduler: str, line: str
+) -> None:
+    plan = {"scheduler": scheduler, "start_time": NOW + 1800}
+    assert line in wait_report(told_forecast(scheduler_plan=plan), NOW)
+    past = {"scheduler": scheduler, "start_time": NOW}
+    assert "own plan: now (" in wait_report(told_forecast(scheduler_plan=past), NOW)
+    assert "own plan" not in wait_report(told_forecast(), NOW)
+
+
 def test_how_often_bounds_held_is_said_once_it_is_known() -> None:
     done = {"forecasts_scored": 1234, "days": 30}
     unknown = told_forecast(calibration={**done, "within_95": None})
