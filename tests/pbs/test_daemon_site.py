@@ -90,7 +90,7 @@ def test_it_is_read_and_forecast_by(foretime: InstalledForetime) -> None:
     site = status["daemon"]["site"]
     assert (site["source"], site["problem"], site["queues"]) == ("PBS", "", 1)
     answer = answered(foretime, is_by_site, *SMALL, user="alice")
-    assert answer["assumptions"][0].startswith("the queue goes on as this site's PBS ")
+    assert answer["assumptions"][0].startswith("the queue is simulated as this site's PBS ")
     assert answer["assumptions"][0].endswith("by its order, fair share and limits")
     # A generic backfilling would start it at once; this PBS lets nobody pass.
     assert answer["likely_wait_s"] > 60

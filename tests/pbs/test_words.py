@@ -68,7 +68,7 @@ def test_short_ids_are_found(foretime: InstalledForetime, server: PbsServer) -> 
     assert told(foretime, "explain", number).startswith(f"Job {job} of bob asks for 00:16:40")
     for task in (f"{of_array}[]", f"{of_array}[2]", f"{of_array}[2].pbs01"):
         assert told(foretime, "explain", task).startswith(f"Job {array} of bob")
-        assert "8 processors for 00:16:40" in told(foretime, "wait", task)
+        assert "8 processors, walltime 00:16:40" in told(foretime, "wait", task)
     assert told(foretime, "wait", number) != ""
 
 

@@ -100,7 +100,7 @@ def test_it_is_read_kept_fresh_and_forecast_by(
     assert (site["problem"], site["source"]) == ("", "Slurm")
 
     answer = of_two_tasks(daemon, is_by_site)
-    release = f"the queue goes on as this site's Slurm {slurm.release.name} schedules, by its"
+    release = f"the queue is simulated as this site's Slurm {slurm.release.name} schedules, by its"
     assert answer["assumptions"][0].startswith(release)
     # A generic backfilling would start it at once; this Slurm does not.
     assert answer["likely_wait_s"] > 60

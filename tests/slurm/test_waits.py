@@ -63,7 +63,7 @@ def test_waits_of_jobs_in_the_queue_and_to_come(slurm: SlurmCluster, daemon: Dae
     script.write_text("#!/bin/sh\n#SBATCH -n 4 --time=2\nsleep 1\n")
     result = ask(daemon, str(script))
     assert result.exit_code == 0, result.output
-    assert "\nJob      4 processors for 00:02:00.\n" in result.output
+    assert "\nJob      4 processors, time limit 00:02:00.\n" in result.output
 
 
 def test_watching_a_job_until_slurm_starts_it(

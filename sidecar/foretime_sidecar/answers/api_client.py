@@ -582,6 +582,7 @@ class BriefForecast(TypedDict):
 
     job_id: str | None
     state: Literal["not-submitted", "pending", "running"]
+    scheduler: Literal["slurm", "pbs"]
     user: str | None
     account: str | None
     partition: str | None
@@ -599,7 +600,7 @@ class BriefForecast(TypedDict):
     end_s: dict[str, int] | None
     end_time: dict[str, int] | None
     planned_wait_s: int | None
-    scheduler_plan: SchedulerPlan | None
+    scheduler_start_time: int | None
     start_no_later_than: StartBound | None
     started_at: int | None
     reason: Reason
@@ -827,6 +828,7 @@ class ForecastAnswer(TypedDict):
 
     job_id: str | None
     state: Literal["not-submitted", "pending", "running"]
+    scheduler: Literal["slurm", "pbs"]
     user: str | None
     account: str | None
     partition: str | None
@@ -844,7 +846,7 @@ class ForecastAnswer(TypedDict):
     end_s: dict[str, int] | None
     end_time: dict[str, int] | None
     planned_wait_s: int | None
-    scheduler_plan: SchedulerPlan | None
+    scheduler_start_time: int | None
     start_no_later_than: StartBound | None
     started_at: int | None
     reason: Reason
@@ -1110,13 +1112,6 @@ class ReliabilityAnswer(TypedDict):
     by_day: list[DayScores]
     start_no_later_than: KeptBounds | None
     smallest_group: int
-
-
-class SchedulerPlan(TypedDict):
-    """When the scheduler itself plans to start a waiting job."""
-
-    scheduler: Literal["slurm", "pbs"]
-    start_time: int
 
 
 class StartBound(TypedDict):

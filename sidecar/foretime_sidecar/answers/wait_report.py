@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 from foretime_estimators.time_units import MINUTE_S
 
-from foretime_sidecar.wording.durations import format_duration
+from foretime_sidecar.wording.clocks import short_zone
+from foretime_sidecar.wording.counts import counted
+from foretime_sidecar.wording.submit_words import submit_words
 from foretime_sidecar.wording.waits import (
     OLD_S,
     SCHEDULERS,
     bound_text,
     bounds,
     headline,
-    plan_text,
+    own_plan_text,
     spoken_wait,
 )
 
@@ -60,14 +62,14 @@ def wait_report(
         said.append(("Why", f"{forecast.reason.text}."))
     if (planned := forecast.planned_wait_s) is not None and forecast.state != "running":
         said.append(("Plan", _plan(planned)))
-    if (own := forecast.scheduler_plan) is not None:
-        said.append((SCHEDULERS[own.scheduler][0], f"{plan_text(own, now)}."))
+    if own_plan := own_plan_text(forecast, now):
+        said.append((SCHEDULERS[forecast.scheduler][0], f"{own_plan}."))
     if (bound := forecast.start_no_later_than) is not None and (latest := bound_text(bound, now)):
         said.append(("Latest", f"It {latest}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))
     elif is_advised and not forecast.starts_soon:
-        said.append(("Sooner", "No change is known by which it is surely done sooner."))
+        said.append(("Sooner", "No other way to run it is known that is surely done sooner."))
     said.append(("Queue", _queue(forecast)))
     if (past := forecast.calibration) is not None and past.within_95 is not None:
         said.append(("So far", _calibration(past, past.within_95)))
@@ -89,7 +91,8 @@ def wait_report(
 
 def _bounds(forecast: ForecastAnswer, now: int) -> list[str]:
     """Give a table: how sure, within how long, by when, and by when it is done."""
-    rows: list[tuple[str, ...]] = [("sure", "starts within", "by", "done by")]
+    zone = f" ({short_zone(now)})"
+    rows: list[tuple[str, ...]] = [("sure", "starts within", f"by{zone}", f"done by{zone}")]
     rows += bounds(forecast, now)
     if not rows[-1][-1]:
         rows = [row[:-1] for row in rows]
@@ -101,21 +104,21 @@ def _bounds(forecast: ForecastAnswer, now: int) -> list[str]:
 
 
 def _job(forecast: ForecastAnswer) -> str:
-    processors = forecast.processors
-    text = "1 processor" if processors == 1 else f"{processors:,} processors"
+    words = submit_words(forecast.scheduler)
+    text = counted(forecast.processors, "processor")
     if forecast.nodes is not None:
-        text += f" on {forecast.nodes:,} node{'s' if forecast.nodes > 1 else ''}"
-    text += f" for {format_duration(forecast.requested_time_s)}"
+        text += f" on {counted(forecast.nodes, 'node')}"
+    text += f", {words.limit} {words.duration(forecast.requested_time_s)}"
     if forecast.partition is not None:
-        text += f" in {forecast.partition}"
+        text += f", {words.queue} {forecast.partition}"
     if forecast.scheduled_time_s < forecast.requested_time_s:
-        text += f"; such jobs mostly end within {format_duration(forecast.scheduled_time_s)}"
+        text += f". Such jobs mostly end within {spoken_wait(forecast.scheduled_time_s, up=True)}"
     return f"{text}."
 
 
 def _plan(planned_s: int) -> str:
     wait = "now" if planned_s < MINUTE_S else f"in {spoken_wait(planned_s)}"
-    return f"starts {wait} if every job takes all of its time and nobody comes later."
+    return f"starts {wait} if every job uses all of its time limit and no new job comes."
 
 
 def _sooner(change: Alternative) -> str:
@@ -129,12 +132,12 @@ def _sooner(change: Alternative) -> str:
 def _queue(forecast: ForecastAnswer) -> str:
     age_s = forecast.snapshot_age_s
     text = (
-        f"{spoken_wait(age_s)} ago: {forecast.running_jobs:,} running, "
+        f"read {spoken_wait(age_s)} ago: {forecast.running_jobs:,} running, "
         f"{forecast.pending_jobs:,} waiting"
     )
     if forecast.left_out:
         left_out = ", ".join(f"{count:,} {why}" for why, count in forecast.left_out.items())
-        text += f"; left out: {left_out}"
+        text += f"; not counted: {left_out}"
     if age_s > OLD_S:
         text += ". That is long ago: the daemon does not reach the scheduler"
     return f"{text}."
@@ -142,8 +145,8 @@ def _queue(forecast: ForecastAnswer) -> str:
 
 def _calibration(past: Calibration, within_95: float) -> str:
     return (
-        f"of {past.forecasts_scored:,} forecasts in {past.days} days "
-        f"{100 * within_95:.1f}% started within their 95% bound."
+        f"{100 * within_95:.1f}% of {past.forecasts_scored:,} jobs in the last {past.days} days "
+        "started within their 95% bound."
     )
 
 

@@ -26,7 +26,7 @@ _SOON_S = 60
 
 
 def _without_jobs_ahead(text: str, reason: Reason, _: Telling) -> str:
-    # What follows says how many jobs go first.
+    # What follows says how many jobs are ahead of it.
     of_its_turn = reason.code in ("Priority", "Resources", "None", "BeginTime")
     return text.partition(";")[0] if of_its_turn else text
 
@@ -71,15 +71,6 @@ class StartBound(Told):
     """Noted in the last days."""
 
 
-class SchedulerPlan(Told):
-    """When the scheduler itself plans to start a waiting job; whose job it is can ask it, too."""
-
-    scheduler: Annotated[Literal["slurm", "pbs"], AS_IS]
-    """Which one."""
-    start_time: Annotated[int, AS_IS]
-    """As `squeue --start` or `qstat -T` tells it, epoch seconds."""
-
-
 class Calibration(Told):
     """How forecasts have done, over all users."""
 
@@ -113,12 +104,14 @@ class BriefForecast(Told):
     """The job's; `null` if it is not submitted."""
     state: Annotated[Literal["not-submitted", "pending", "running"], AS_IS]
     """Where it stands."""
+    scheduler: Annotated[Literal["slurm", "pbs"], AS_IS]
+    """Whose queue it is in."""
     user: Annotated[str | None, AS_IS]
     """Whose it is."""
     account: Annotated[str | None, AS_IS]
     """Its account, or project."""
     partition: Annotated[str | None, AS_IS]
-    """Its slurm_partition, or several with commas; its queue on PBS."""
+    """Its partition, or several with commas; its queue on PBS."""
     nodes: Annotated[int | None, AS_IS]
     """Nodes that it asks for."""
     processors: Annotated[int, AS_IS]
@@ -147,8 +140,9 @@ class BriefForecast(Told):
     """The same as ends, epoch seconds."""
     planned_wait_s: Annotated[int | None, HIDDEN]
     """Its wait if all jobs took the time that they ask for and nobody came later."""
-    scheduler_plan: Annotated[SchedulerPlan | None, IN_PARTS]
-    """Of a job that waits: the scheduler's own plan; `null` if it tells none."""
+    scheduler_start_time: Annotated[int | None, AS_IS]
+    """Of a job that waits: the start that the scheduler plans itself, epoch seconds, as it tells
+    everybody who may see the job; `null` if it tells none."""
     start_no_later_than: Annotated[StartBound | None, IN_PARTS]
     """Of a job that waits: a bound that stands from its first look on."""
     started_at: Annotated[int | None, AS_IS]

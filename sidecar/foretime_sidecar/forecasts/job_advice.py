@@ -1,4 +1,4 @@
-"""The same work in other shapes: another size, limit, time_min, or slurm_partition or queue.
+"""Other ways to run a job: another size, limit, time_min, or partition or queue.
 
 Every shape says what is assumed of the work. No limit is suggested that would have killed a job of
 the user's that was like it.
@@ -145,8 +145,8 @@ def _with_limit(question: JobQuestion, limit_s: int, jobs: int, words: SubmitWor
     time_min_s = None if question.time_min_s is None else min(question.time_min_s, limit_s)
     return Shape(
         {"time": format_duration(limit_s)},
-        f"with a {words.limit} of {words.duration(limit_s)}, at which it is killed; your last "
-        f"{jobs} such jobs took less",
+        f"with a {words.limit} of {words.duration(limit_s)}; your last {jobs} jobs of this kind "
+        "took less, but one that takes longer is killed",
         words.with_limit(limit_s),
         replace(question, request=request, time_min_s=time_min_s),
     )
@@ -156,8 +156,8 @@ def _with_time_min(question: JobQuestion, limit_s: int, jobs: int) -> Shape:
     time = format_duration(limit_s)
     return Shape(
         {"time_min": time},
-        f"with --time-min={time}, for which Slurm may cut the limit to start it sooner, not below "
-        f"what your last {jobs} such jobs took",
+        f"with --time-min={time}: Slurm may lower its time limit to that to start it sooner; your "
+        f"last {jobs} jobs of this kind took less",
         f"--time-min={time}",
         replace(question, time_min_s=limit_s),
         planned_s=limit_s,
@@ -196,8 +196,8 @@ def _resized(
     )
     return Shape(
         change,
-        f"on {scaled} {part}{'' if scaled == 1 else 's'} instead of {parts}, for "
-        f"{words.duration(time_s)}",
+        f"on {scaled} {part}{'' if scaled == 1 else 's'} instead of {parts}, with a "
+        f"{words.limit} of {words.duration(time_s)}",
         f"{size} {words.with_limit(time_s)}",
         replace(
             question,

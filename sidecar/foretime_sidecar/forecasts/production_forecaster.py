@@ -27,6 +27,7 @@ from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadd
 from foretime_sidecar.forecasts.fallback_forecaster import Backlog
 from foretime_sidecar.forecasts.learned_waits import LearnedWaits, can_learn_waits
 from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge, SiteRuns
+from foretime_sidecar.wording.counts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,10 @@ class Basis:
 
 
 _WORDS = {
-    Qbets.name: "waits of jobs of like size and length are as they were lately",
-    LearnedWaits.name: "waits are as they were at moments like this one, learned from this site's",
-    Backlog.name: "what runs, and what stands before a job, is worked off; of waits nothing is "
-    "known yet",
+    Qbets.name: "the forecast is made from recent waits of jobs of similar size and time limit",
+    LearnedWaits.name: "the forecast is made from this site's waits at similar moments",
+    Backlog.name: "no waits are known yet, so the forecast counts what runs and what is ahead in "
+    "the queue",
 }
 
 
@@ -151,11 +152,11 @@ class CalibratedBest:
         texts = list(dict.fromkeys(self._words(name, jobs) for name in spoke))
         if not self._ladder.samples(jobs):
             texts.append(
-                f"the queue has {jobs:,} jobs and is not run forward beyond {self._most_jobs:,} "
-                "(forecast.most_jobs)"
+                f"the queue has {jobs:,} jobs, more than are simulated (forecast.most_jobs = "
+                f"{self._most_jobs:,})"
             )
         elif not runs_queue and site is None:
-            texts.append("of late that has come truer here than running the queue forward")
+            texts.append("this has lately been better here than a simulation of the queue")
         return Basis(tuple(texts), runs_queue, site, leaves_out)
 
     def _words(self, name: str, jobs: int) -> str:
@@ -164,8 +165,8 @@ class CalibratedBest:
             drawn = self._ladder.drawn if runs is None or name != runs.name else runs.drawn
             drawn = drawn or self._ladder.samples(jobs)  # of what ifs, nobody waiting
             return (
-                "jobs run as long as those most like them have, and others come as they came in "
-                f"weeks past, drawn up to {drawn} times"
+                "jobs are expected to run as long as similar jobs have, and new jobs to come as in "
+                f"past weeks (up to {counted(drawn, 'random draw')})"
             )
         return _WORDS[name]
 

@@ -37,8 +37,8 @@ _COARSE_S = 0.1
 """A run that takes longer even coarsely is not tried in any other way: that takes ten times as
 long."""
 COARSELY = (
-    "as the queue is long, runs of it plan for 30 jobs of a partition at a time, and less often for"
-    " later hours"
+    "the queue is long, so its simulation plans 30 jobs of each partition at a time, and less often"
+    " for later hours"
 )
 
 

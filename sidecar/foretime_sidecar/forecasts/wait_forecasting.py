@@ -452,14 +452,14 @@ class WaitForecasting:
         if basis.runs_queue or basis.site is not None:
             not_modelled = moment.taken.not_modelled
             if basis.site is not None:
-                how = f"the queue goes on as {schedules_as(basis.site)}"
+                how = f"the queue is simulated as {schedules_as(basis.site)}"
                 if isinstance(basis.site, PbsSite):  # the moment's is a flat pool
                     not_modelled = ()
                 not_modelled = (*not_modelled, *basis.leaves_out)
             else:
                 how = (
-                    f"the queue's order is {self._settings.order}, backfilling "
-                    f"{self._settings.backfill}"
+                    f"the queue is simulated in the order {self._settings.order}, with "
+                    f"{self._settings.backfill} backfilling"
                 )
             assumptions = (how, *assumptions, *not_modelled)
         return Board(

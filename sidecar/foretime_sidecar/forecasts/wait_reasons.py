@@ -6,11 +6,12 @@ import re
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.forecasts.forecast_board import JobForecast, Waits
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.waits import needs
 
 _LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
 _OF_PBS = ("Not Running", "Can Never Run")
-BEGINS_LATER = "is to begin later"
+BEGINS_LATER = "waits for its begin time"
 _WORDS = {
     "JobHeldUser": "held by its user; scontrol release lets it go",
     "JobHeldAdmin": "held by an administrator",
@@ -18,7 +19,7 @@ _WORDS = {
     "Dependency": "waits for other jobs that it depends on",
     "DependencyNeverSatisfied": "depends on a job that can't end as it must; it will never start",
     "BeginTime": BEGINS_LATER,
-    "JobArrayTaskLimit": "as many of its array's tasks run as its user allowed at once",
+    "JobArrayTaskLimit": "as many tasks of its array run as its user allowed at once",
     "Licenses": "waits for licenses",
     "ReqNodeNotAvail": "waits for nodes that are down, drained or reserved",
     "PartitionDown": "its partition is down",
@@ -67,12 +68,19 @@ def turn_text(processors: int, ahead: int, waits: Waits | None) -> str:
     waits
         Its forecast, which the words agree with.
     """
-    first = "no job goes first"
-    if ahead:
-        first = "1 job goes first" if ahead == 1 else f"{ahead:,} jobs go first"
     if waits is not None and waits.likely_now:
-        beside = f"; there is room for it beside what goes first ({first})" if ahead else ""
-        return f"can start at once{beside}"
+        if not ahead:
+            return "can start at once"
+        leave = "leaves" if ahead == 1 else "leave"
+        return f"can start at once; {_jobs_ahead(ahead)}, but {leave} room for it"
     if waits is not None and waits.room_now:
-        return f"there is room for it now, but jobs like it have started later than that; {first}"
-    return f"{needs(processors)}; {first}"
+        said = "there is room for it now, but jobs like it have started later than that"
+        return f"{said}; {_jobs_ahead(ahead)}"
+    return f"{needs(processors)}; {_jobs_ahead(ahead)}"
+
+
+def _jobs_ahead(ahead: int) -> str:
+    """Say how many jobs stand before it; smaller ones may start before these all the same."""
+    if not ahead:
+        return "no job is ahead of it in the queue"
+    return f"{counted(ahead, 'job')} {'is' if ahead == 1 else 'are'} ahead of it in the queue"

@@ -32,13 +32,13 @@ from foretime_sidecar.queue.prepared_jobs import (
     at_limit,
 )
 
-FLAT_POOL = "which nodes a job may have, reservations and limits are not looked at"
+FLAT_POOL = "which nodes a job may have, reservations and limits are not taken into account"
 LIMITS_UNKNOWN = "limits of users, accounts and QOS are not known: jobs at one are left out"
 ON_NODES = (
     "nodes that are drained or down stay so",
-    "nobody is preempted",
+    "no job is preempted",
 )
-NO_FAILURES = "jobs that others wait for are taken to succeed"
+NO_FAILURES = "jobs that others depend on are expected to succeed"
 _MIB = 2**20
 _UNAVAILABLE = ("ReqNodeNotAvail", "Partition", "BadConstraints", "NodeDown")
 

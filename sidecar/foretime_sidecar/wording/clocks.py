@@ -75,9 +75,14 @@ def local_time(moment: int) -> datetime:
     return datetime.fromtimestamp(moment, UTC).astimezone(_ZONE.get())
 
 
+def short_zone(now: int) -> str:
+    """Name the time zone in a word: ``CET``, or ``UTC+05:30`` where it has none."""
+    name = local_time(now).tzname() or ""
+    return name if name.isalpha() else f"UTC{local_time(now).isoformat()[-6:]}"
+
+
 def zone_name(now: int) -> str:
-    """Name the time zone: ``Asia/Kolkata (UTC+05:30)``; of the machine's own zone as it does."""
-    zone, offset = _ZONE.get(), local_time(now).isoformat()[-6:]
-    own = local_time(now).tzname() or ""
-    name = own if zone is None else str(zone)
-    return name if name == "UTC" else f"{name} (UTC{offset})"
+    """Name the time zone: ``Asia/Kolkata (UTC+05:30)``; that of the machine as ``CET``."""
+    zone = _ZONE.get()
+    name = local_time(now).tzname() if zone is None else str(zone)
+    return "UTC" if name == "UTC" else f"{name} (UTC{local_time(now).isoformat()[-6:]})"

@@ -39,7 +39,7 @@ class SubmitWords(Protocol):
 
 
 class _Slurm:
-    command, queue, limit = "sbatch", "slurm_partition", "time limit"
+    command, queue, limit = "sbatch", "partition", "time limit"
 
     def duration(self, time_s: int) -> str:
         return format_duration(time_s)

@@ -13,11 +13,7 @@ from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import whole_minutes
 
 if TYPE_CHECKING:  # commands import this before they have asked anything
-    from foretime_sidecar.forecast_answer.forecast import (
-        BriefForecast,
-        SchedulerPlan,
-        StartBound,
-    )
+    from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 
 # Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
 _STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_S, HOUR_S))
@@ -90,15 +86,24 @@ def bounds(forecast: BriefForecast, now: int) -> list[tuple[str, str, str, str]]
     answered_at = forecast.made_at
     if forecast.state == "pending":  # a job of the queue is forecast as of the last look at it
         answered_at += forecast.snapshot_age_s
-    rows = []
+    rows, done_by = [], 0
     for level, start in (forecast.start_time or {}).items():
         sure, up = percent(float(level)), float(level) > 0.5
         wait_s = max(start - answered_at, 0)
-        end = (forecast.end_time or {}).get(level)
-        done = "" if end is None else spoken_clock(_by(end, answered_at, up=up), now)
-        by = spoken_clock(_by(start, answered_at, up=up), now)
-        rows.append((sure, spoken_wait(wait_s, up=up), by, done))
+        by, done = _by(start, answered_at, up=up), ""
+        if (end := (forecast.end_time or {}).get(level)) is not None:
+            done_by = max(done_by, _done_by(end, start, by, answered_at, up=up))
+            done = spoken_clock(done_by, now)
+        rows.append((sure, spoken_wait(wait_s, up=up), spoken_clock(by, now), done))
     return rows
+
+
+def _done_by(end: int, start: int, by: int, since: int, *, up: bool) -> int:
+    """Give an end as it is said: not with the start where both are rounded to the same moment."""
+    said = _by(end, since, up=up)
+    if said <= by and end > start:
+        return by + max(_rounded(end - start, up=up), MINUTE_S)
+    return said
 
 
 def done_text(forecast: BriefForecast, now: int) -> str | None:
@@ -155,7 +160,7 @@ def headline(forecast: BriefForecast, now: int) -> str:
     within = f"95% sure within {bound} (by {by})"
     if at_once >= 0.5:
         return f"Likely starts now ({percent(at_once)}), {within}."
-    return f"Likely {likely} ({at}), {within}. Starts now: {percent(at_once)}."
+    return f"Likely starts in {likely} ({at}), {within}. Chance to start now: {percent(at_once)}."
 
 
 # An old look at the queue is worth a word.
@@ -169,8 +174,9 @@ def bound_text(bound: StartBound, now: int) -> str:
     by, noted = spoken_clock(bound.time, now), spoken_clock(bound.noted_at, now)
     verb = "should have started" if bound.time < now else "should start"
     return (
-        f"{verb} by {by}, as things stood when it was first seen ({noted}); no guarantee: that held"
-        f" for {100 * bound.kept_share:.0f}% of {bound.judged:,} jobs in {bound.days} days"
+        f"{verb} by {by}: a bound set when the job was first seen ({noted}), and no guarantee. In "
+        f"the last {bound.days} days {100 * bound.kept_share:.0f}% of {bound.judged:,} such bounds "
+        "held"
     )
 
 
@@ -178,10 +184,13 @@ SCHEDULERS = {"slurm": ("Slurm", "squeue --start"), "pbs": ("PBS", "qstat -T")}
 """The name of each scheduler, and the command by which it tells its plan."""
 
 
-def plan_text(plan: SchedulerPlan, now: int) -> str:
-    """Say when the scheduler itself plans to start a job, and how that compares."""
-    name, command = SCHEDULERS[plan.scheduler]
-    start = "now" if plan.start_time <= now else spoken_clock(plan.start_time, now)
+def own_plan_text(forecast: BriefForecast, now: int) -> str:
+    """Say when the scheduler itself plans to start a job, and how that compares; "": not told."""
+    planned = forecast.scheduler_start_time
+    if planned is None:
+        return ""
+    name, command = SCHEDULERS[forecast.scheduler]
+    start = "now" if planned <= now else spoken_clock(planned, now)
     return (
         f"{name}'s own plan: {start} ({command}). It expects every job to use all of its time "
         "limit. So the job often starts sooner than that, or later if jobs with higher priority "

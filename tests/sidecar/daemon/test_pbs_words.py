@@ -201,7 +201,7 @@ def test_wait_takes_what_qsub_takes(site: Site, tmp_path: Path) -> None:
     script.write_text(f"#PBS -l {chunks}\n")
     for words in (["-l", chunks], [str(script)]):
         said = " ".join(site.run("wait", *words).split())
-        assert "8 processors for 00:10:00" in said
+        assert "8 processors, walltime 00:10:00" in said
         assert (
             "Host of chunks is not looked at" in said or "host of chunks is not looked at" in said
         )
@@ -261,7 +261,7 @@ def test_a_comment_of_pbs_is_no_code(ahead: int, code: str) -> None:
 @pytest.mark.parametrize("code", ["Resources", "Priority", "None"])
 def test_nobody_is_told_how_many_jobs_go_first_who_may_not_see_them(site: Site, code: str) -> None:
     answer = ForecastAnswer.model_validate(site.ask(f"/v1/jobs/{site.wide}/forecast"))
-    reason = Reason(code=code, text="waits for 4 processors; 3 jobs go first")
+    reason = Reason(code=code, text="waits for 4 processors; 3 jobs are ahead of it in the queue")
     told = coarse_forecast(answer.model_copy(update={"reason": reason}), "jobs are hidden")
     assert told.reason.text == "waits for 4 processors"
 

@@ -89,7 +89,10 @@ def test_a_contradiction_is_found(field: str, value: object) -> None:
         "made_at": 0,
         "start_time": waits,
         "end_time": ends,
-        "reason": {"code": "Resources", "text": "waits for 1 processor; no job goes first"},
+        "reason": {
+            "code": "Resources",
+            "text": "waits for 1 processor; no job is ahead of it in the queue",
+        },
         "start_no_later_than": None,
     }
     assert contradictions(answer) == []

@@ -208,14 +208,14 @@ def test_past_waits_are_added_to_a_begin_that_is_asked_for() -> None:
     found = waits.what_if(board, NewJob(question.request, eligible_time=question.begin))
     assert found.waits is not None
     assert found.waits.at(0.5) == pytest.approx(DAY + WAIT, abs=10)
-    answer = of_new(found, question, 3600, NOW + 20, None).model_dump()
+    answer = of_new(found, question, 3600, NOW + 20, None, "slurm").model_dump()
     assert answer["starts_now"] == 0
     assert answer["start_time"]["0.5"] == pytest.approx(NOW + DAY + WAIT, abs=10)
-    then = "waits for 8 processors; no job goes first"
+    then = "waits for 8 processors; no job is ahead of it in the queue"
     assert answer["reason"] == {
         "code": "BeginTime",
-        "text": f"is to begin later, and then {then}",
+        "text": f"waits for its begin time, and then {then}",
     }
     nothing = NewJobForecast(found.job, Waits((0,) * len(LEVELS), 1.0), 0, board)
-    begun = of_new(nothing, question, 3600, NOW + DAY, None).model_dump()
+    begun = of_new(nothing, question, 3600, NOW + DAY, None, "slurm").model_dump()
     assert begun["reason"]["code"] == "None"

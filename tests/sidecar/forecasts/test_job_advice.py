@@ -42,7 +42,7 @@ def test_fewer_and_more_nodes_keep_the_processor_time() -> None:
     two, one, eight = offered(question, [])
     assert two.change == {"nodes": 2, "ntasks": 8, "time": "04:00:00"}
     assert two.options == "--nodes=2 --ntasks=8 --time=04:00:00"
-    assert two.text.startswith("on 2 nodes instead of 4, for 04:00:00")
+    assert two.text.startswith("on 2 nodes instead of 4, with a time limit of 04:00:00")
     assert (one.change["nodes"], one.question.request.requested_time) == (1, 8 * 3600)
     assert (eight.change["nodes"], eight.question.request.processors) == (8, 32)
     assert [shape.runtime_factor for shape in (two, one, eight)] == [2, 4, 0.5]
@@ -76,7 +76,7 @@ def test_a_shorter_limit_and_time_min_come_from_the_users_own_jobs() -> None:
     # 1019 s and 15% are 1172: two of ten minutes.
     assert limit.change == {"time": "00:20:00"}
     assert limit.question.request.requested_time == 1200
-    assert "your last 20 such jobs took less" in limit.text
+    assert "your last 20 jobs of this kind took less" in limit.text
     assert (time_min.change, time_min.planned_s) == ({"time_min": "00:20:00"}, 1200)
     assert time_min.question.request.requested_time == 7200
     assert len(offered(asked(ntasks=8, time="2:00:00", scales=True), like)) == 5

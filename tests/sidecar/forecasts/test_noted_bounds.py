@@ -207,8 +207,8 @@ def test_a_bound_is_told_in_words_that_promise_nothing() -> None:
     assert (answer.time, answer.wait_s, answer.judged) == (NOW + 3 * HOUR, 2 * HOUR, 1234)
     text = bound_text(answer, NOW + HOUR)
     assert text.startswith("should start by ")
-    assert "as things stood when it was first seen" in text
-    assert text.endswith("no guarantee: that held for 97% of 1,234 jobs in 30 days")
+    assert "a bound set when the job was first seen" in text
+    assert text.endswith("no guarantee. In the last 30 days 97% of 1,234 such bounds held")
     unknown = bound_answer(BOUND, KeptBounds(30, 0, 0, None), NOW + HOUR)
     assert unknown is not None
     assert bound_text(unknown, NOW + 4 * HOUR) == ""
@@ -255,7 +255,7 @@ def test_the_daemon_tells_it(tmp_path: Path) -> None:
         assert forecasting is not None
         forecasting.kept_bounds = KeptBounds(30, 1234, 9, 0.97)
         text = client.get("/").text
-        assert "no guarantee: that held for 97% of 1,234 jobs in 30 days." in text
+        assert "no guarantee. In the last 30 days 97% of 1,234 such bounds held." in text
         said = CliRunner().invoke(command, ["wait", "10", "--socket", str(site.socket_path)])
         words = " ".join(said.output.split())
         assert "Latest It should start by" in words

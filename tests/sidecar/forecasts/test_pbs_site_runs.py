@@ -122,10 +122,10 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
     assert known.noted == ""
     assert likely(board, "3.pbs") > 60
     assert board.assumptions[0] == (
-        "the queue goes on as this site's PBS 23.06.06 schedules, by its order and limits"
+        "the queue is simulated as this site's PBS 23.06.06 schedules, by its order and limits"
     )
     assert not any(
-        "reservations and limits are not looked at" in each for each in board.assumptions
+        "reservations and limits are not taken into account" in each for each in board.assumptions
     )
     new = waits.what_if(board, NewJob(JobRequest("", "cat", None, 2, 600, NOW, "workq")))
     assert new.waits is not None
@@ -134,7 +134,10 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
     for other in (Known(DEFAULTS), Known(None), None):
         _, board = board_of(other, look(HEAD, SMALL))
         assert likely(board, "3.pbs") == 0
-    assert board.assumptions[0] == "the queue's order is priority, backfilling easy"
+    assert (
+        board.assumptions[0]
+        == "the queue is simulated in the order priority, with easy backfilling"
+    )
 
 
 def test_a_job_that_is_asked_about_has_its_chunks() -> None:

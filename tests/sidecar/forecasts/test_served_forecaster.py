@@ -59,7 +59,7 @@ def test_who_is_right_has_the_word_and_it_is_said() -> None:
     said = forecaster.basis(1)
     assert said.runs_queue
     assert len(said.texts) == 1
-    assert said.texts[0].startswith("jobs run as long as those most like them have")
+    assert said.texts[0].startswith("jobs are expected to run as long as similar jobs have")
 
     now = live(forecaster, 300, 7_200)
     found = forecaster.forecast(moment_of(now, request("last", now)))
@@ -68,8 +68,8 @@ def test_who_is_right_has_the_word_and_it_is_said() -> None:
     said = forecaster.basis(1)
     assert not said.runs_queue
     assert said.texts == (
-        "waits of jobs of like size and length are as they were lately",
-        "of late that has come truer here than running the queue forward",
+        "the forecast is made from recent waits of jobs of similar size and time limit",
+        "this has lately been better here than a simulation of the queue",
     )
     new = forecaster.consider(moment_of(now, request("", now)))
     assert new.wait_s[0, MEDIAN] == pytest.approx(7_250, rel=0.02)
@@ -104,7 +104,7 @@ def test_with_the_extra_waits_are_learned_too() -> None:
     judged = dict(zip(choice["forecasters"], outcomes, strict=True))
     assert list(judged) == ["forward", "qbets", "learned", "backlog"]
     assert judged["learned"] > 10
-    assert forecaster.basis(1).texts[-1].startswith("of late")
+    assert forecaster.basis(1).texts[-1].startswith("this has lately")
 
 
 def test_a_learner_that_breaks_is_left_out(

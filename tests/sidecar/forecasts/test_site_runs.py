@@ -114,7 +114,7 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
     waits, board = board_of(known, look(HEAD, SMALL))
     assert likely(board, "3") > 60
     assert board.assumptions[0] == (
-        "the queue goes on as this site's Slurm 26.05 schedules, by its priorities and limits"
+        "the queue is simulated as this site's Slurm 26.05 schedules, by its priorities and limits"
     )
     assert known.noted == ""
     new = waits.what_if(board, NewJob(JobRequest("", "cat", None, 2, 600, NOW, "main")))
@@ -124,7 +124,10 @@ def test_the_queue_goes_on_as_the_site_schedules_and_that_is_said() -> None:
     for other in (Known(BACKFILLS), Known(None), None):
         _, board = board_of(other, look(HEAD, SMALL))
         assert likely(board, "3") == 0
-    assert board.assumptions[0] == "the queue's order is priority, backfilling easy"
+    assert (
+        board.assumptions[0]
+        == "the queue is simulated in the order priority, with easy backfilling"
+    )
 
 
 def test_what_the_loops_start_within_a_minute_starts_at_once() -> None:
@@ -180,7 +183,10 @@ def test_a_mistake_of_the_model_costs_its_answers_alone(
     waits, board = board_of(known, look(HEAD, SMALL))
     assert likely(board, "3") == 0
     assert "left jobs waiting for ever" in known.noted
-    assert board.assumptions[0] == "the queue's order is priority, backfilling easy"
+    assert (
+        board.assumptions[0]
+        == "the queue is simulated in the order priority, with easy backfilling"
+    )
     waits.looked(look(HEAD, SMALL, now=NOW + 60))
     waits.refresh(maps=False)
     assert caplog.text.count("is not run forward as this site schedules") == 1

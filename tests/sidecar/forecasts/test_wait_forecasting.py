@@ -141,7 +141,7 @@ def test_a_queue_too_long_to_be_run_forward_is_answered_all_the_same() -> None:
         assert row.waits is not None
         assert row.waits.at(0.5) == pytest.approx(work / 2, rel=0.05)
         assert list(row.waits.wait_s) == sorted(row.waits.wait_s)
-    assert "is not run forward beyond 20" in " ".join(board.assumptions)
+    assert "more than are simulated (forecast.most_jobs = 20)" in " ".join(board.assumptions)
     new = waits.what_if(board, NewJob(request("")))
     assert new.waits is not None
     assert new.waits.at(0.5) > 0
@@ -161,8 +161,8 @@ def test_with_waits_known_a_long_queue_goes_by_them() -> None:
     assert row.waits is not None
     assert 1000 <= row.waits.at(0.5) < 1100
     said = " ".join(waits.board.assumptions)
-    assert "as they were lately" in said
-    assert "is not run forward beyond 1 (forecast.most_jobs)" in said
+    assert "from recent waits of jobs" in said
+    assert "more than are simulated (forecast.most_jobs = 1)" in said
     assert "order" not in said  # of the queue: nothing hangs on it
 
 
@@ -232,7 +232,7 @@ def test_the_first_board_keeps_to_its_time_however_long_a_run_takes(
     assert clock.now <= max(10.0, 3 * run_s)
     assert runs.batches[2:][0] == 1
     assert sum(runs.batches[2:]) == samples
-    assert f"drawn up to {samples} times" in " ".join(waits.board.assumptions)
+    assert f"up to {samples} random draw" in " ".join(waits.board.assumptions)
 
 
 def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

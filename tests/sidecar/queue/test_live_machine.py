@@ -231,7 +231,7 @@ def test_who_waits_for_a_job_that_is_left_out_is_left_out() -> None:
         "3": "waits for job 2, which does not take part",
         "4": "waits for what is not foreseen (afternotok)",
     }
-    assert "jobs that others wait for are taken to succeed" in of.not_modelled
+    assert "jobs that others depend on are expected to succeed" in of.not_modelled
     assert starts(of, 10, 10) == {"5": 0, "6": 10}
 
 
@@ -271,7 +271,7 @@ UP = "the wait is as if everything were up and it were let go now"
         (pending("1", 40), "it needs 40 tasks of 1 CPU and 1,000 MiB, of which 24 fit", UP),
         (pending("1", 1, constraint=("slow",)), "no node has the feature", "it can't start"),
         (pending("1", 1, "nowhere"), "partition nowhere takes no jobs", "it can't start"),
-        (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "is to begin", ""),
+        (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "waits for its begin", ""),
         (pending("1", 1), "can start at once", ""),
     ],
 )  # fmt: skip

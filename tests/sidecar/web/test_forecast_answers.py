@@ -47,10 +47,7 @@ MODELS = {
     "/v1/jobs/forecasts": "PendingForecasts",
     "/v1/advice": "Advice",
 }
-PARTS = (
-    *("BriefForecast", "Alternative", "StartBound", "SchedulerPlan", "Reason", "Calibration"),
-    "OtherJobs",
-)
+PARTS = ("BriefForecast", "Alternative", "StartBound", "Reason", "Calibration", "OtherJobs")
 # Of those who see the job: the others are bob's.
 OF_ANN = {"running"}
 

@@ -18,7 +18,14 @@ from foretime_sidecar.web.auth.identity import Identity
 from foretime_sidecar.web.auth.peer import Peer
 from foretime_sidecar.web.connections.request_guard import ANSWER_HEADERS
 from foretime_sidecar.web.page.page_templates import HERE
-from foretime_sidecar.web.page.views import SHADE_BOUNDS_S, WaitScale, shade_names, shade_of
+from foretime_sidecar.web.page.views import (
+    SHADE_SCALES_S,
+    WaitScale,
+    shade_names,
+    shade_of,
+    shade_scale,
+    wait_maps,
+)
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
@@ -145,7 +152,7 @@ def test_the_page_answers_for_my_job_with_other_shapes_of_it(get: Get) -> None:
     reply = get("/?ntasks=8&time=4:00:00&scales=1")
     assert reply.status_code == 200
     text = words(reply)
-    assert re.search(r"Likely .*, 95% sure within .* \(by .*\)\.", text)
+    assert re.search(r"Likely starts in .*, 95% sure within .* \(by .*\)\.", text)
     assert "Other ways to run it" in text
     assert "--ntasks=4 --time=08:00:00" in text
     assert "What was assumed" in text
@@ -253,7 +260,8 @@ def test_what_slurm_plans_itself_stands_beside_the_forecast(tmp_path: Path, get:
     cells = [each for _, each in found if each.get("data-label") == "Slurm plans"]
     said = "Slurm's own plan: tomorrow 00:44 (squeue --start). It expects every job to use all of "
     assert [(each["title"] or "").startswith(said) for each in cells] == [True, False]
-    assert re.findall(r'data-label="Slurm plans"[^>]*>([^<]*)<', reply.text) == ["1 h 30 min", "–"]
+    shown = re.findall(r'data-label="Slurm plans"[^>]*>([^<]*)<', reply.text)
+    assert [" ".join(each.split()) for each in shown] == ["1 h 30 min", "–"]
     assert "“Slurm plans” is what squeue --start says" in words(reply)
     assert "Slurm plans" not in get().text
 
@@ -295,14 +303,40 @@ def test_a_queue_that_has_not_been_read_yet(tmp_path: Path) -> None:
 # -- charts ----------------------------------------------------------------------------------------
 
 
-def test_every_wait_has_a_shade() -> None:
-    assert len(shade_names()) == len(SHADE_BOUNDS_S) + 1
-    assert [shade_of(bound) for bound in SHADE_BOUNDS_S] == list(range(len(SHADE_BOUNDS_S)))
-    assert shade_of(SHADE_BOUNDS_S[-1] + 1) == len(SHADE_BOUNDS_S)
+@pytest.mark.parametrize("scale_s", SHADE_SCALES_S)
+def test_every_wait_has_a_shade(scale_s: tuple[int, ...]) -> None:
+    assert len(shade_names(scale_s)) == len(scale_s) + 1
+    assert [shade_of(bound, scale_s) for bound in scale_s] == list(range(len(scale_s)))
+    assert shade_of(scale_s[-1] + 1, scale_s) == len(scale_s)
     css = (HERE / "static" / "page.css").read_text()
-    for shade in range(len(shade_names())):
+    for shade in range(len(shade_names(scale_s))):
         assert css.count(f".w{shade} {{ background: var(--w{shade}); }}") == 1
         assert css.count(f"--w{shade}: #") == 2  # light and dark
+
+
+def drawn(*waits_s: int | None) -> dict[str, Any]:
+    """Give an answer of ``/v1/map`` with some likely waits."""
+    one = {"partition": None, "made_at": NOW, "sizes": [1], "times_s": [600] * len(waits_s)}
+    return {"maps": [{**one, "median_wait_s": [waits_s], "bound_95_s": [waits_s]}]}
+
+
+@pytest.mark.parametrize(
+    ("waits_s", "last", "shades"),
+    [
+        ((0, 86_400), "24 h", [0, 7]),
+        # All of these were one shade, of waits above 24 h.
+        ((86_401, 3 * 86_400, None, 6 * 86_400), "7 d", [5, 6, None, 7]),
+        ((3600, 20 * 86_400, 99 * 86_400), "30 d", [1, 7, 8]),
+        ((), "24 h", []),
+    ],
+)
+def test_the_scale_of_shades_holds_the_waits(
+    waits_s: tuple[int | None, ...], last: str, shades: list[int | None]
+) -> None:
+    answer = drawn(*waits_s)
+    assert shade_names(shade_scale(answer))[-2:] == (last, "longer")
+    ((_, cells),) = wait_maps(answer, NOW)[0].rows
+    assert [cell.shade for cell in cells] == shades
 
 
 @given(st.lists(st.integers(0, 10**8), min_size=1))

@@ -92,7 +92,7 @@ def test_answers_are_coarse_but_not_for_operators(private: Site, public: Site) -
     assert {str(level): wait for level, wait in coarse["quantiles"]} == coarse["wait_s"]
     assert (exact["running_jobs"], exact["pending_jobs"]) == (1, 12)
     assert (coarse["running_jobs"], coarse["pending_jobs"]) == (10, 20)
-    assert exact["reason"]["text"].endswith("; 12 jobs go first")
+    assert exact["reason"]["text"].endswith("; 12 jobs are ahead of it in the queue")
     assert coarse["reason"]["text"] == "waits for 64 processors"
     assert "hides" in coarse["assumptions"][-1]
     assert coarse["starts_now"] in (0, 0.25, 0.5, 0.75, 1)
@@ -116,7 +116,7 @@ def test_what_is_told_of_ones_own_jobs_is_as_coarse(private: Site, public: Site)
     exact, coarse = public.ask(path, NOBODY), private.ask(path, NOBODY)
     assert coarse["wait_s"]["0.95"] >= exact["wait_s"]["0.95"]
     assert coarse["start_time"]["0.95"] % 900 == 0
-    assert "go first" not in coarse["reason"]["text"]
+    assert "ahead" not in coarse["reason"]["text"]
     (row,) = private.ask("/v1/jobs/forecasts?brief=1", NOBODY)["jobs"]
     assert row["wait_s"] == coarse["wait_s"]
     assert private.ask("/v1/jobs/forecasts", NOBODY)["others"] == {"pending": 20}

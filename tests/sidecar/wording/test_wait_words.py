@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import accumulate
 
 import pytest
 from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
@@ -105,7 +106,7 @@ def test_how_long_and_when_agree(
 ) -> None:
     now = int(datetime.fromisoformat(f"2026-11-21T{clock}").timestamp())
     said = headline(forecast(now, likely_s, bound_s, age_s), now)
-    assert said == f"Likely {words}. Starts now: 10%."
+    assert said == f"Likely starts in {words}. Chance to start now: 10%."
 
 
 @given(st.integers(0, 86_399), st.integers(60, 86_400))
@@ -122,6 +123,39 @@ def test_a_bound_on_the_clock_still_holds_and_is_what_its_words_say(begin: int, 
     said = [moment for moment in (ends, ends + 60) if spoken_clock(moment, now) == by]
     assert len(said) == 1
     assert said[0] >= now + wait
+
+
+def moment_of(clock: str, now: int) -> int:
+    """Read a moment in words again."""
+    day, _, time = clock.rpartition(" ")
+    then = datetime.fromtimestamp(now)  # noqa: DTZ006 - on the machine's clock
+    if day == "tomorrow":
+        then += timedelta(days=1)
+    elif day:
+        year = "" if re.search(r"\d{4}$", day) else f" {then.year}"
+        then = datetime.strptime(day + year, "%a %d %b %Y")  # noqa: DTZ007 - on the same
+    hour, minute = map(int, time.split(":"))
+    return int(then.replace(hour=hour, minute=minute, second=0, microsecond=0).timestamp())
+
+
+@given(st.integers(0, 86_399), st.lists(st.integers(0, 10**6), min_size=8, max_size=8))
+def test_a_job_is_done_after_its_start_in_words_too(begin: int, drawn: list[int]) -> None:
+    now = int(datetime.fromisoformat("2026-06-21T00:00:00").timestamp()) + begin
+    levels = ("0.5", "0.75", "0.9", "0.95")
+    starts = sorted(drawn[:4])
+    ends = list(accumulate(map(sum, zip(starts, drawn[4:], strict=True)), max))
+    told = forecast(now, 0, 0).model_copy(
+        update={
+            "start_time": {level: now + at for level, at in zip(levels, starts, strict=True)},
+            "end_time": {level: now + at for level, at in zip(levels, ends, strict=True)},
+        }
+    )
+    said = [(moment_of(by, now), moment_of(done, now)) for _, _, by, done in bounds(told, now)]
+    for (by, done), start, end in zip(said, starts, ends, strict=True):
+        assert done > by or end - start < 60
+    assert [done for _, done in said] == sorted(done for _, done in said)
+    for (_, done), end in list(zip(said, ends, strict=True))[1:]:
+        assert done + 60 > now + end
 
 
 def test_no_forecast_is_certain() -> None:

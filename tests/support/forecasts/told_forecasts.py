@@ -12,6 +12,7 @@ def told_forecast(**told: Any) -> ForecastAnswer:
     usual: dict[str, Any] = {
         "job_id": "1",
         "state": "pending",
+        "scheduler": "slurm",
         "user": "ann",
         "account": None,
         "partition": None,
@@ -29,10 +30,12 @@ def told_forecast(**told: Any) -> ForecastAnswer:
         "end_s": None,
         "end_time": None,
         "planned_wait_s": None,
-        "scheduler_plan": None,
+        "scheduler_start_time": None,
         "start_no_later_than": None,
         "started_at": None,
-        "reason": Reason(code="Resources", text="waits for 1 processor; no job goes first"),
+        "reason": Reason(
+            code="Resources", text="waits for 1 processor; no job is ahead of it in the queue"
+        ),
         "calibration": None,
         "quantiles": None,
         "machine_processors": 64,

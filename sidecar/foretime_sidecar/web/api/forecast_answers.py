@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sim.waits.forecaster import BOUNDS, LEVELS
@@ -14,7 +14,6 @@ from foretime_sidecar.forecast_answer.forecast import (
     Calibration,
     ForecastAnswer,
     Reason,
-    SchedulerPlan,
     StartBound,
 )
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
@@ -23,6 +22,8 @@ from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.job_question import JobQuestion
 from foretime_sidecar.forecasts.wait_reasons import BEGINS_LATER, turn_text, wait_reason
 from foretime_sidecar.queue.prepared_jobs import as_submitted
+
+Scheduler: TypeAlias = Literal["slurm", "pbs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def of_pending(
     now: int,
     done: Reliability | None,
     bound: StartBound | None,
-    kind: Literal["slurm", "pbs"],
+    scheduler: Scheduler,
 ) -> ForecastAnswer:
     """Answer for a pending job.
 
@@ -61,8 +62,8 @@ def of_pending(
         How forecasts have done.
     bound
         When it would start no later than.
-    kind
-        Of the scheduler.
+    scheduler
+        Whose queue it is in.
     """
     request, tasks = forecast.request, forecast.job.tasks
     assumed = list(forecast.assumed)
@@ -74,29 +75,28 @@ def of_pending(
         forecast.waits,
         Reason(**wait_reason(forecast)),
         now,
+        scheduler,
         done=done,
         bound=bound,
-        plan=_scheduler_plan(board, forecast, kind),
+        planned_start=_scheduler_start(board, forecast),
         assumptions=[*board.assumptions, *assumed],
     )
 
 
-def _scheduler_plan(
-    board: Board, forecast: JobForecast, kind: Literal["slurm", "pbs"]
-) -> SchedulerPlan | None:
-    """Give the scheduler's own plan of a waiting job; of an array it plans the next task alone.
+def _scheduler_start(board: Board, forecast: JobForecast) -> int | None:
+    """Give when the scheduler itself plans to start a job; of an array it plans the next task.
 
     Of a job that is to begin later Slurm only repeats when that is.
     """
     job = forecast.job
     if job.start_time is None or job.start_time <= (job.eligible_time or 0):
         return None
-    if board.tasks[job.request.job_id] is not forecast:
-        return None
-    return SchedulerPlan(scheduler=kind, start_time=job.start_time)
+    return job.start_time if board.tasks[job.request.job_id] is forecast else None
 
 
-def of_running(board: Board, job: QueuedJob, scheduled_time_s: int, now: int) -> ForecastAnswer:
+def of_running(
+    board: Board, job: QueuedJob, scheduled_time_s: int, now: int, scheduler: Scheduler
+) -> ForecastAnswer:
     """Answer for a job that has started."""
     request, job_id = as_submitted(job), job.request.job_id
     return _answer(
@@ -105,6 +105,7 @@ def of_running(board: Board, job: QueuedJob, scheduled_time_s: int, now: int) ->
         None,
         Reason(code="None", text="it has started"),
         now,
+        scheduler,
         end_s=board.ends.get(job_id, ()),
     )
 
@@ -115,6 +116,7 @@ def of_new(
     scheduled_time_s: int,
     now: int,
     done: Reliability | None,
+    scheduler: Scheduler,
 ) -> ForecastAnswer:
     """Answer for a job that nobody has submitted yet; waits count from ``now``."""
     board, waits = forecast.board, forecast.waits
@@ -143,6 +145,7 @@ def of_new(
         waits,
         reason,
         now,
+        scheduler,
         done=done,
         assumptions=[
             *board.assumptions,
@@ -159,10 +162,11 @@ def _answer(
     waits: Waits | None,
     reason: Reason,
     now: int,
+    scheduler: Scheduler,
     *,
     done: Reliability | None = None,
     bound: StartBound | None = None,
-    plan: SchedulerPlan | None = None,
+    planned_start: int | None = None,
     assumptions: list[str] | None = None,
     end_s: Sequence[int] = (),
 ) -> ForecastAnswer:
@@ -176,6 +180,7 @@ def _answer(
     return ForecastAnswer(
         job_id=job.job_id,
         state=job.state,
+        scheduler=scheduler,
         user=request.user,
         account=request.project,
         partition=request.queue,
@@ -194,7 +199,7 @@ def _answer(
         end_time=ends and {level: made_at + end for level, end in ends.items()},
         planned_wait_s=None if waits is None else waits.planned_s,
         quantiles=None if waits is None else list(zip(LEVELS, waits.wait_s, strict=True)),
-        scheduler_plan=plan,
+        scheduler_start_time=planned_start,
         start_no_later_than=bound,
         started_at=job.started_at,
         reason=reason,

@@ -178,6 +178,7 @@ class ForecastDesk:
 
     def __init__(self, sidecar: Sidecar, health: Health, clock: Callable[[], float]) -> None:
         self._sidecar = sidecar
+        self._scheduler = sidecar.settings.scheduler.kind
         self._health = health
         self._clock = clock
 
@@ -265,12 +266,14 @@ class ForecastDesk:
                 self.now(),
                 forecasting.reliability,
                 _bound(forecasting, pending, board),
-                self._sidecar.settings.scheduler.kind,
+                self._scheduler,
             )
             return self._coarse(answer, caller)
         if running is not None and caller.sees_job(running.request.user):
             scheduled = self._scheduled_time(running.request)
-            answer = forecast_answers.of_running(board, running, scheduled, self.now())
+            answer = forecast_answers.of_running(
+                board, running, scheduled, self.now(), self._scheduler
+            )
             return self._coarse(answer, caller)
         if caller.identity is None:
             raise ApiError(
@@ -301,7 +304,7 @@ class ForecastDesk:
                 now,
                 forecasting.reliability,
                 _bound(forecasting, row, board),
-                self._sidecar.settings.scheduler.kind,
+                self._scheduler,
             )
             for row in seen
         ]
@@ -321,10 +324,10 @@ class ForecastDesk:
         self._admit(caller)
         asked = parameters
         said: tuple[str, ...] = ()
-        if parameters.select is not None and self._sidecar.settings.scheduler.kind != "pbs":
+        if parameters.select is not None and self._scheduler != "pbs":
             asked = parameters.model_copy(update={"select": None, "place": None})
             said = ("select and place are PBS's, and not looked at on Slurm",)
-        if parameters.qos is not None and self._sidecar.settings.scheduler.kind == "pbs":
+        if parameters.qos is not None and self._scheduler == "pbs":
             raise InputError(
                 f"qos = {parameters.qos!r}: PBS has queues instead; name one with -q, or partition"
                 " in a question"
@@ -352,7 +355,7 @@ class ForecastDesk:
         asked, forecast = self._answer(question, caller)
         sidecar, board = self._sidecar, forecast.board
         own = self._own_jobs(question.request.user)
-        words = submit_words(sidecar.settings.scheduler.kind)
+        words = submit_words(self._scheduler)
         found = shapes(
             question,
             like_jobs(own, question.request),
@@ -468,7 +471,12 @@ class ForecastDesk:
                 new = replace(new, planned_s=shape.planned_s)
         forecast = forecasting.what_if(board, new)
         answer = forecast_answers.of_new(
-            forecast, question, scheduled, self.now(), forecasting.reliability
+            forecast,
+            question,
+            scheduled,
+            self.now(),
+            forecasting.reliability,
+            self._scheduler,
         )
         return self._coarse(answer, caller), forecast
 

@@ -151,7 +151,7 @@ def _within(sidecar: Sidecar) -> Line:
         return Line("forecasts", title, Verdict.EARLY, said)
     text = f"{share:.1%} of {counted(done.scored, 'forecast')} in {done.days} days"
     if done.median_error_s is not None:
-        text += f"; half of the likely waits were off by at most {_ago(done.median_error_s)}"
+        text += f"; the typical error of a likely wait is {_ago(done.median_error_s)}"
     if done.scored < FEWEST_SCORED:
         return Line("forecasts", title, Verdict.EARLY, f"{text}.")
     if share >= watch_limits(sidecar)["forecast_within_share"]:
@@ -161,7 +161,7 @@ def _within(sidecar: Sidecar) -> Line:
 
 
 def _kept(sidecar: Sidecar) -> Line:
-    title = "Starts no later than was said at first"
+    title = "Bounds set at first that held"
     kept = None if sidecar.forecasting is None else sidecar.forecasting.kept_bounds
     if kept is None or kept.kept_share is None:
         return Line("start_bounds", title, Verdict.EARLY, "Too few bounds have been judged yet.")

@@ -22,7 +22,7 @@ def work_lines(sidecar: Sidecar, figures: HookFigures | None, now: int) -> list[
     """Say what Foretime does to jobs; ``figures`` are ``None`` before they could be counted."""
     lines = [_mode(sidecar), _breaker(sidecar, now)]
     if figures is not None:
-        lines += [_planned(sidecar, figures), _head_slip(sidecar, figures)]
+        lines += [_planned(sidecar, figures, now), _head_slip(sidecar, figures)]
         lines.append(_hook(sidecar, figures, now))
     if (starts := _starts(sidecar)) is not None:
         lines.append(starts)
@@ -53,7 +53,7 @@ def _mode(sidecar: Sidecar) -> Line:
     if settings.starts_jobs:
         return line(Verdict.WELL, "enforce: jobs that should start at once are raised.")
     if progress.mode == "enforce":
-        return line(Verdict.WELL, "enforce: the table tells the hook to plan jobs by t_sched.")
+        return line(Verdict.WELL, "enforce: the table tells the hook to plan jobs with t_sched.")
     return line(Verdict.WELL, f"The queue is kept in the order {settings.queue_order.order}.")
 
 
@@ -67,12 +67,15 @@ def _breaker(sidecar: Sidecar, now: int) -> Line:
     return Line("breaker", title, Verdict.WELL, "Closed.")
 
 
-def _planned(sidecar: Sidecar, figures: HookFigures) -> Line:
-    title, judged = "Planned and outlived", figures.judged
+def _planned(sidecar: Sidecar, figures: HookFigures, now: int) -> Line:
+    title, judged = "Jobs planned with t_sched", figures.judged
     planned, seen = figures.jobs(PLANNED), figures.all_jobs
     if not seen:
         return Line("planned", title, Verdict.EARLY, "No job has been seen yet.")
-    share = f"{_percent(100 * planned / seen)} of {counted(seen, 'job')} were planned by t_sched"
+    share = (
+        f"{_percent(100 * planned / seen)} of {counted(seen, 'job')} seen since "
+        f"{spoken_clock(figures.since, now)} were planned with t_sched"
+    )
     if not planned and not judged.planned_jobs:
         verdict = Verdict.EARLY if sidecar.progress.mode == "enforce" else Verdict.OFF
         return Line("planned", title, verdict, f"{share}.")
@@ -82,8 +85,8 @@ def _planned(sidecar: Sidecar, figures: HookFigures) -> Line:
             "planned",
             title,
             Verdict.EARLY,
-            f"{share}. {counted(judged.planned_jobs, 'planned job')} ended: from {least:,} on it "
-            "is judged how many outlive t_sched.",
+            f"{share}. {counted(judged.planned_jobs, 'planned job')} ended. From {least:,} on it "
+            "is judged how many ran longer than t_sched.",
         )
     limit = watch_limits(sidecar).get("outliving_percent")
     said = "no limit is set" if limit is None else f"the breaker opens above {limit:g}%"
@@ -204,19 +207,20 @@ def _said(row: Brought, *, would: bool = False) -> str:
 
 def ab_line(report: AbReport | None) -> Line:
     """Say what planned jobs waited beside those observed; ``None``: the store can't be read."""
-    title = "Planned beside observed"
+    title = "Planned jobs and the comparison group"
     if report is None:
         said = "The store can't be read."
         return Line("ab", title, Verdict.LOOK, said, "Look at the daemon's log.")
     wait = report.difference.wait_mean_s
-    groups = f"{report.planned.jobs:,} planned and {report.observed.jobs:,} observed jobs"
+    planned, others = report.planned.jobs, report.observed.jobs
+    groups = f"{counted(planned, 'planned job')} and {others:,} of the comparison group"
     if wait.value is None:
-        verdict = Verdict.EARLY if report.planned.jobs else Verdict.OFF
-        return Line("ab", title, verdict, f"{groups}: nothing to compare.")
+        verdict = Verdict.EARLY if planned else Verdict.OFF
+        return Line("ab", title, verdict, f"Nothing to compare: {groups} ended.")
     words = "longer" if wait.value > 0 else "shorter"
-    text = f"The planned waited {spoken_wait(abs(wait.value))} {words} in the mean, of {groups}"
+    text = f"Planned jobs waited {spoken_wait(abs(wait.value))} {words} in the mean ({groups})"
     if wait.low is None or wait.high is None:
-        return Line("ab", title, Verdict.EARLY, f"{text}: of too few users to be sure.")
+        return Line("ab", title, Verdict.EARLY, f"{text}. These are too few users to be sure.")
     if wait.low > 0:
         remedy = "See foretime report ab; lower the share, or set hook.mode to observe."
         return Line("ab", title, Verdict.ACT, f"{text}, beyond chance.", remedy)

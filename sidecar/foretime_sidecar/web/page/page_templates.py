@@ -13,6 +13,11 @@ from foretime_sidecar.wording.clocks import local_time, zone_name
 
 HERE = Path(__file__).parent
 _CLOCKS_CHANGE_S = 30 * DAY_S
+# Before a unit, between parts of a duration, after the day of the week, and before the month.
+_INSEPARABLE = re.compile(
+    r"(?<=\d) (?=(?:d|h|min)\b)|(?<=\d [dh]) (?=\d)|(?<=\b[A-Z][a-z]{2}) (?=\d{1,2} [A-Z])"
+    r"|(?<=\d) (?=[A-Z][a-z]{2} )"
+)
 
 
 def page_templates() -> Environment:
@@ -28,8 +33,8 @@ def page_templates() -> Environment:
 
 
 def _keep_units(text: str) -> str:
-    """Let no line end between a number and its unit."""
-    return re.sub(r"(\d) (?=(?:d|h|min)\b)", "\\1\N{NO-BREAK SPACE}", text)
+    """Let no line end within a duration (``2 d 12 h``) or a date (``Mon 30 Nov``)."""
+    return _INSEPARABLE.sub("\N{NO-BREAK SPACE}", text)
 
 
 def zone_shown() -> dict[str, str]:

@@ -26,13 +26,13 @@ def record_numbers(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     held = dict(reliability(answer)).get(95.0)
     found = [
         ("95% bounds that held", None if held is None else f"{held:.1f}%"),
-        ("half of likely waits off by at most", _wait(answer["median_error_s"])),
-        ("Brier score of “starts now” (0 is best)", _number(answer["brier_now"])),
+        ("typical error of a likely wait (median)", _wait(answer["median_error_s"])),
+        ("error of the chance to start now (Brier score, 0 is best)", _number(answer["brier_now"])),
     ]
     bounds = answer["start_no_later_than"]
     if bounds is not None and bounds["kept_share"] is not None:
         share = f"{100 * bounds['kept_share']:.1f}% of {bounds['judged']:,}"
-        found.append(("jobs that started no later than was said at first", share))
+        found.append(("jobs that started by the bound set at first", share))
     return [(name, value) for name, value in found if value is not None]
 
 

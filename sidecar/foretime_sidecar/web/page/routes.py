@@ -36,7 +36,14 @@ from foretime_sidecar.web.auth.rate_limits import RateLimits
 from foretime_sidecar.web.connections.fair_turns import FairTurns
 from foretime_sidecar.web.page.page_templates import HERE, page_templates, zone_shown
 from foretime_sidecar.web.page.record import record_days, record_numbers, reliability
-from foretime_sidecar.web.page.views import WaitMap, bar, job_rows, scale_of, shade_names, wait_maps
+from foretime_sidecar.web.page.views import (
+    bar,
+    job_rows,
+    scale_of,
+    shade_names,
+    shade_scale,
+    wait_maps,
+)
 from foretime_sidecar.wording.clocks import in_zone, spoken_clock
 from foretime_sidecar.wording.waits import OLD_S, SCHEDULERS, bounds, headline, spoken_wait
 
@@ -132,7 +139,6 @@ class _Page:
             **zone_shown(),
             "asked": asked,
             "more_asked": any(name in asked for name in _FIELDS[_FIRST_FIELDS:]),
-            "shades": shade_names(),
             "pbs": kind == "pbs",
             "scheduler": scheduler,
             "plan_command": plan_command,
@@ -157,7 +163,7 @@ class _Page:
             "order": self._order(caller, now),
         }
         shown |= _jobs(pending.jobs, pending.others.pending, parameters.get("page", "1"), now)
-        shown |= self._maps(caller)
+        shown |= self._maps(caller, now)
         shown["record"] = self._record(now)
         # Of jobs that the caller sees: others may be in some that are hidden.
         queues = {name for job in pending.jobs for name in (job.partition or "").split(",")}
@@ -196,12 +202,13 @@ class _Page:
             "why": _sentence(answer["why"] or ""),
         }
 
-    def _maps(self, caller: Caller) -> dict[str, Any]:
+    def _maps(self, caller: Caller, now: int) -> dict[str, Any]:
         """Give the maps, or why there are none and when there will be."""
         try:
-            return {"maps": wait_maps(self._desk.map(None, caller))}
+            answer = self._desk.map(None, caller)
         except ApiError as error:  # not drawn yet, or not to be seen
             return {"maps": [], "no_map": _said(error.what, error.remedy)}
+        return {"maps": wait_maps(answer, now), "shades": shade_names(shade_scale(answer))}
 
     def _record(self, now: int) -> dict[str, Any]:
         """Say how forecasts have done."""

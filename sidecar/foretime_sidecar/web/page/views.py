@@ -8,20 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretime_estimators.time_units import DAY_S, HOUR_S, MINUTE_S
+
 from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
+from foretime_sidecar.wording.clocks import spoken_clock
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import (
     bound_text,
     bounds,
     compact_wait,
     needs,
-    plan_text,
+    own_plan_text,
     spoken_wait,
 )
 
-SHADE_BOUNDS_S = (60, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400)
-"""Waits up to each of these have a shade of their own in the map; one more is for longer ones."""
-_SHADES = ("now", "10 min", "30 min", "1 h", "3 h", "6 h", "12 h", "24 h", "longer")
+SHADE_SCALES_S = (
+    (60, 600, 1800, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, 12 * HOUR_S, DAY_S),
+    (60, HOUR_S, 6 * HOUR_S, 12 * HOUR_S, DAY_S, 2 * DAY_S, 4 * DAY_S, 7 * DAY_S),
+    (60, 6 * HOUR_S, DAY_S, 2 * DAY_S, 4 * DAY_S, 7 * DAY_S, 14 * DAY_S, 30 * DAY_S),
+)
+"""Waits up to each of these have a shade of their own in the map; one more is for longer ones. The
+map has the first scale that holds all of its waits, else the last."""
 _TICKS_S = (600, 3600, 3 * 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400)
 _LEAST_SCALE_S = 3600
 _WIDTH = 97.0  # percent of a bar; the rest is room for what stands at its end
@@ -58,6 +65,8 @@ class WaitMap:
     ----------
     slurm_partition
         Its name; ``None`` for the whole machine.
+    as_of
+        When the queue was read that it is of, on the clock.
     limits
         Time limits, one for each column.
     rows
@@ -65,28 +74,46 @@ class WaitMap:
     """
 
     slurm_partition: str | None
+    as_of: str
     limits: tuple[str, ...]
     rows: tuple[tuple[str, tuple[MapCell, ...]], ...]
 
 
-def shade_of(seconds: float) -> int:
+def shade_of(seconds: float, scale_s: Sequence[int]) -> int:
     """Give the shade of a wait, from 0 on."""
-    return sum(seconds > bound for bound in SHADE_BOUNDS_S)
+    return sum(seconds > bound for bound in scale_s)
 
 
-def shade_names() -> tuple[str, ...]:
-    """Name each shade: up to how long a wait it stands for."""
-    return _SHADES
+def shade_scale(answer: Mapping[str, Any]) -> tuple[int, ...]:
+    """Give the scale of shades for an answer of ``/v1/map``."""
+    waits_s = [
+        wait_s for one in answer["maps"] for row in one["median_wait_s"] for wait_s in row if wait_s
+    ]
+    longest_s = max(waits_s, default=0)
+    return next((scale for scale in SHADE_SCALES_S if longest_s <= scale[-1]), SHADE_SCALES_S[-1])
 
 
-def wait_maps(answer: Mapping[str, Any]) -> list[WaitMap]:
+def shade_names(scale_s: Sequence[int]) -> tuple[str, ...]:
+    """Name each shade of a scale: up to how long a wait it stands for."""
+    return ("now", *map(_short_limit, scale_s[1:]), "longer")
+
+
+def wait_maps(answer: Mapping[str, Any], now: int) -> list[WaitMap]:
     """Lay out an answer of ``/v1/map``."""
+    scale_s = shade_scale(answer)
     return [
         WaitMap(
             one["partition"],
+            spoken_clock(one["made_at"], now),
             tuple(map(_short_limit, one["times_s"])),
             tuple(
-                (f"{size:,}", tuple(map(_map_cell, medians, bounds)))
+                (
+                    f"{size:,}",
+                    tuple(
+                        _map_cell(median, bound, scale_s)
+                        for median, bound in zip(medians, bounds, strict=True)
+                    ),
+                )
                 for size, medians, bounds in zip(
                     one["sizes"], one["median_wait_s"], one["bound_95_s"], strict=True
                 )
@@ -96,15 +123,15 @@ def wait_maps(answer: Mapping[str, Any]) -> list[WaitMap]:
     ]
 
 
-def _map_cell(median_s: float | None, bound_s: float | None) -> MapCell:
+def _map_cell(median_s: float | None, bound_s: float | None, scale_s: Sequence[int]) -> MapCell:
     if median_s is None:
         return MapCell("–", None, None)
     bound = None if bound_s is None else _map_wait(bound_s)
-    return MapCell(_map_wait(median_s), bound, shade_of(median_s))
+    return MapCell(_map_wait(median_s), bound, shade_of(median_s, scale_s))
 
 
 def _map_wait(seconds: float) -> str:
-    return "now" if seconds < SHADE_BOUNDS_S[0] else compact_wait(seconds)
+    return "now" if seconds < MINUTE_S else compact_wait(seconds)
 
 
 def _short_limit(seconds: int) -> str:
@@ -251,12 +278,12 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
 
 
 def _plan(job: BriefForecast, now: int) -> tuple[str | None, str]:
-    plan = job.scheduler_plan
-    if plan is None:
+    planned = job.scheduler_start_time
+    if planned is None:
         return None, ""
     # From when the daemon answered, as the waits beside it.
-    wait_s = max(plan.start_time - job.made_at - job.snapshot_age_s, 0)
-    return spoken_wait(wait_s), f"{plan_text(plan, now)}."
+    wait_s = max(planned - job.made_at - job.snapshot_age_s, 0)
+    return spoken_wait(wait_s), f"{own_plan_text(job, now)}."
 
 
 def _latest(bound: StartBound | None, now: int) -> str:

@@ -63,11 +63,15 @@ def test_a_job_to_come_in_words(site: MockSite) -> None:
     # As time goes by, a wait may be rounded to another number.
     headlines = [headline(each, int(time.time())) for each in (before, forecast)]
     assert " ".join(said.split()) in headlines
-    assert table.splitlines()[0].split() == [*("sure", "starts", "within", "by", "done", "by")]
+    assert table.splitlines()[0].split() == [
+        *("sure", "starts", "within", "by", "(UTC)", "done", "by", "(UTC)")
+    ]
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["50%", "75%", "90%", "95%"]
-    assert "\nJob      8 processors for 02:00:00.\n" in result.output
-    assert "\nWhy      waits for 8 processors; 1 job goes first.\n" in result.output
-    assert "\nQueue    under a minute ago: 1 running, 1 waiting" in result.output
+    assert "\nJob      8 processors, time limit 02:00:00.\n" in result.output
+    assert (
+        "\nWhy      waits for 8 processors; 1 job is ahead of it in the queue.\n" in result.output
+    )
+    assert "\nQueue    read under a minute ago: 1 running, 1 waiting" in result.output
 
 
 def test_a_job_of_the_queue_is_told_in_words(site: MockSite) -> None:
@@ -76,7 +80,7 @@ def test_a_job_of_the_queue_is_told_in_words(site: MockSite) -> None:
     forecast = ask_forecast(site.listen, f"/v1/jobs/{site.waiting}/forecast", {})
     said = " ".join(result.output.split("\n\n")[0].split())
     assert said == headline(forecast, int(time.time()))
-    assert "\nJob      64 processors for 00:10:00 in main.\n" in result.output
+    assert "\nJob      64 processors, time limit 00:10:00, partition main.\n" in result.output
 
 
 def test_a_job_that_runs_is_told_when_it_started(site: MockSite) -> None:
@@ -105,7 +109,7 @@ def test_flags_go_before_a_batch_script(site: MockSite, tmp_path: Path, how: str
     stdin = None if how == "file" else text
     result = run(name, "-n", "8", "--socket", str(site.socket_path), stdin=stdin)
     assert result.exit_code == 0, result.output
-    assert "Job      8 processors for 02:00:00 in main.\n" in result.output
+    assert "Job      8 processors, time limit 02:00:00, partition main.\n" in result.output
     place = script if how == "file" else "stdin"
     assert f"notlookedat:{place}:3:--constraint=fast." in "".join(result.output.split())
 
@@ -265,10 +269,9 @@ def test_the_answer_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_what_the_scheduler_plans_itself_stands_beside_the_forecast(
     scheduler: str, line: str
 ) -> None:
-    plan = {"scheduler": scheduler, "start_time": NOW + 1800}
-    assert line in wait_report(told_forecast(scheduler_plan=plan), NOW)
-    past = {"scheduler": scheduler, "start_time": NOW}
-    assert "own plan: now (" in wait_report(told_forecast(scheduler_plan=past), NOW)
+    told = told_forecast(scheduler=scheduler, scheduler_start_time=NOW + 1800)
+    assert line in wait_report(told, NOW)
+    assert "own plan: now (" in wait_report(told, NOW + 1800)
     assert "own plan" not in wait_report(told_forecast(), NOW)
 
 
@@ -278,7 +281,7 @@ def test_how_often_bounds_held_is_said_once_it_is_known() -> None:
     assert "So far" not in wait_report(unknown, NOW)
     known = told_forecast(calibration={**done, "within_95": 0.9512})
     assert (
-        "So far   of 1,234 forecasts in 30 days 95.1% started within their 95% bound."
+        "So far   95.1% of 1,234 jobs in the last 30 days started within their 95% bound."
         in wait_report(known, NOW)
     )
 
