@@ -72,7 +72,7 @@ def turn_text(processors: int, ahead: int, waits: Waits | None) -> str:
         if not ahead:
             return "can start at once"
         leave = "leaves" if ahead == 1 else "leave"
-        return f"can start at once; {_jobs_ahead(ahead)}, but {leave} room for it"
+        return f"can start at once; {_jobs_ahead(ahead)} {leave} room for it"
     if waits is not None and waits.room_now:
         said = "there is room for it now, but jobs like it have started later than that"
         return f"{said}; {_jobs_ahead(ahead)}"
@@ -81,6 +81,4 @@ def turn_text(processors: int, ahead: int, waits: Waits | None) -> str:
 
 def _jobs_ahead(ahead: int) -> str:
     """Say how many jobs stand before it; smaller ones may start before these all the same."""
-    if not ahead:
-        return "no job is ahead of it in the queue"
-    return f"{counted(ahead, 'job')} {'is' if ahead == 1 else 'are'} ahead of it in the queue"
+    return f"{counted(ahead, 'job') if ahead else 'no job'} ahead in the queue"

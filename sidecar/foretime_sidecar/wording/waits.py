@@ -167,16 +167,22 @@ def headline(forecast: BriefForecast, now: int) -> str:
 OLD_S = 600
 
 
-def bound_text(bound: StartBound, now: int) -> str:
-    """Put such an answer in words, which promise nothing; "" until it is known how many hold."""
+def bound_in_short(bound: StartBound, now: int) -> str:
+    """Say by when a job should start; "" until it is known how many such bounds hold."""
     if bound.kept_share is None or bound.judged is None:
         return ""
-    by, noted = spoken_clock(bound.time, now), spoken_clock(bound.noted_at, now)
     verb = "should have started" if bound.time < now else "should start"
+    return f"{verb} by {spoken_clock(bound.time, now)}"
+
+
+def bound_text(bound: StartBound, now: int) -> str:
+    """Say the same with what it stands on, which promises nothing."""
+    if bound.kept_share is None or bound.judged is None:
+        return ""
     return (
-        f"{verb} by {by}: a bound set when the job was first seen ({noted}), and no guarantee. In "
-        f"the last {bound.days} days {100 * bound.kept_share:.0f}% of {bound.judged:,} such bounds "
-        "held"
+        f"{bound_in_short(bound, now)}: a bound set when the job was first seen "
+        f"({spoken_clock(bound.noted_at, now)}), and no guarantee. In the last {bound.days} days "
+        f"{100 * bound.kept_share:.0f}% of {bound.judged:,} such bounds held"
     )
 
 

@@ -279,8 +279,8 @@ def test_a_users_jobs_are_forecast_over_http(order: str, first: int, tmp_path: P
     both = [long, short]
     assert both[first - 1]["likely_wait_s"] < both[2 - first]["likely_wait_s"]
     assert [each["reason"]["text"] for each in (both[first - 1], both[2 - first])] == [
-        "waits for 8 processors; no job is ahead of it in the queue",
-        "waits for 8 processors; 1 job is ahead of it in the queue",
+        "waits for 8 processors; no job ahead in the queue",
+        "waits for 8 processors; 1 job ahead in the queue",
     ]
     assert (
         "which nodes a job may have, reservations and limits are not taken into account"

@@ -261,7 +261,7 @@ def test_a_comment_of_pbs_is_no_code(ahead: int, code: str) -> None:
 @pytest.mark.parametrize("code", ["Resources", "Priority", "None"])
 def test_nobody_is_told_how_many_jobs_go_first_who_may_not_see_them(site: Site, code: str) -> None:
     answer = ForecastAnswer.model_validate(site.ask(f"/v1/jobs/{site.wide}/forecast"))
-    reason = Reason(code=code, text="waits for 4 processors; 3 jobs are ahead of it in the queue")
+    reason = Reason(code=code, text="waits for 4 processors; 3 jobs ahead in the queue")
     told = coarse_forecast(answer.model_copy(update={"reason": reason}), "jobs are hidden")
     assert told.reason.text == "waits for 4 processors"
 

@@ -91,7 +91,7 @@ def test_a_contradiction_is_found(field: str, value: object) -> None:
         "end_time": ends,
         "reason": {
             "code": "Resources",
-            "text": "waits for 1 processor; no job is ahead of it in the queue",
+            "text": "waits for 1 processor; no job ahead in the queue",
         },
         "start_no_later_than": None,
     }

@@ -211,7 +211,7 @@ def test_past_waits_are_added_to_a_begin_that_is_asked_for() -> None:
     answer = of_new(found, question, 3600, NOW + 20, None, "slurm").model_dump()
     assert answer["starts_now"] == 0
     assert answer["start_time"]["0.5"] == pytest.approx(NOW + DAY + WAIT, abs=10)
-    then = "waits for 8 processors; no job is ahead of it in the queue"
+    then = "waits for 8 processors; no job ahead in the queue"
     assert answer["reason"] == {
         "code": "BeginTime",
         "text": f"waits for its begin time, and then {then}",

@@ -11,7 +11,16 @@ from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.waits.forecaster import LEVELS
 
 from tests.pbs.forecast_trial import INTRODUCTION, PAGE, ReplayedPbs, sites_of
-from tests.support.forecasts.forecast_trial import PAST, SERVED, WAYS, Outcome, rows_of, trial
+from tests.support.forecasts.forecast_trial import (
+    PAST,
+    SERVED,
+    WAYS,
+    BesidePlan,
+    Outcome,
+    beside_rows,
+    rows_of,
+    trial,
+)
 from tests.support.replay_runs import made_workload
 
 MADE = made_workload(180, days=1)
@@ -65,6 +74,18 @@ def test_figures_are_of_the_jobs_that_have_an_answer() -> None:
     assert figures[1][:6] == ["past waits", "3", "66.7%", "66.7%", "300", "183.3"]
     # On the two that both answered: 10 and 200 s lost, and 100 and 400 s.
     assert outcome.less_loss(np.asarray) == pytest.approx(1 - 210 / 500)
+
+
+def test_the_schedulers_own_plan_stands_beside_the_likely_wait() -> None:
+    wait = np.array([100.0, 200.0, 300.0, 400.0, 500.0])
+    told = {SERVED: np.zeros((5, len(LEVELS))), PAST: np.zeros((5, len(LEVELS)))}
+    beside = [BesidePlan(place, 100.0, 400.0 + place, 110.0 - 30 * place) for place in range(5)]
+    scored = Outcome(wait, told, 1.0, {}, beside).scored(learned=1)
+    # Of the second to the fourth: 301, 302 and 303 s late, and 20, 50 and 80 s early.
+    figures = [
+        [cell.strip() for cell in row.split("|")[2:-1]] for row in beside_rows(scored.beside)
+    ]
+    assert figures == [["3", "302", "302", "100%", "+302"], ["3", "50", "50", "0%", "-50"]]
 
 
 def test_a_wait_within_a_minute_is_as_good_as_a_start_at_once() -> None:

@@ -271,7 +271,7 @@ UP = "the wait is as if everything were up and it were let go now"
         (pending("1", 40), "it needs 40 tasks of 1 CPU and 1,000 MiB, of which 24 fit", UP),
         (pending("1", 1, constraint=("slow",)), "no node has the feature", "it can't start"),
         (pending("1", 1, "nowhere"), "partition nowhere takes no jobs", "it can't start"),
-        (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "waits for its begin", ""),
+        (replace(pending("1", 1), eligible_time=NOW + 60, reason="BeginTime"), "waits for its", ""),
         (pending("1", 1), "can start at once", ""),
     ],
 )  # fmt: skip

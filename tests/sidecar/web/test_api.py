@@ -197,7 +197,7 @@ def test_a_forecast_of_a_new_job_has_its_bounds_and_levels(world: World) -> None
     assert (answer["job_id"], answer["state"]) == (None, "not-submitted")
     assert (answer["user"], answer["partition"]) == ("nobody", "main")
     assert answer["reason"] == {
-        "code": "Resources", "text": "waits for 64 processors; no job is ahead of it in the queue",
+        "code": "Resources", "text": "waits for 64 processors; no job ahead in the queue",
     }  # fmt: skip
     assert answer["assumptions"]
 
@@ -215,7 +215,7 @@ def test_a_job_in_the_queue_is_told_its_forecast_and_how_old_it_is(world: World)
     assert answer["wait_s"]["0.5"] == 900 - 60 <= answer["wait_s"]["0.95"]
     assert answer["reason"] == {
         "code": "Resources",
-        "text": "waits for 32 processors; 1 job is ahead of it in the queue",
+        "text": "waits for 32 processors; 1 job ahead in the queue",
     }
     assert answer["started_at"] is None
     # A job of another's looks like none at all, but not to root.

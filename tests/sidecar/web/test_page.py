@@ -164,9 +164,9 @@ def test_the_page_answers_for_my_job_with_other_shapes_of_it(get: Get) -> None:
 @pytest.mark.parametrize(
     ("query", "field", "what"),
     [
-        ("ntasks=many&time=5", "ntasks", "--ntasks = 'many': is no number"),
-        ("ntasks=4", "time", "--time is missing."),
-        ("ntasks=4&time=soon", "time", "--time = 'soon': is not a duration."),
+        ("ntasks=many&time=5", "ntasks", "Tasks = 'many': is no number"),
+        ("ntasks=4", "time", "Time limit is missing."),
+        ("ntasks=4&time=soon", "time", "Time limit = 'soon': is not a duration."),
         ("ntasks=65&time=5", "ntasks", "only 64 processors are up now."),
         ("nodes=3-2&time=5", "nodes", "the most nodes are fewer"),
         ("time=5&time_min=10", "time_min", "is more than time"),
@@ -325,8 +325,8 @@ def drawn(*waits_s: int | None) -> dict[str, Any]:
     [
         ((0, 86_400), "24 h", [0, 7]),
         # All of these were one shade, of waits above 24 h.
-        ((86_401, 3 * 86_400, None, 6 * 86_400), "7 d", [5, 6, None, 7]),
-        ((3600, 20 * 86_400, 99 * 86_400), "30 d", [1, 7, 8]),
+        ((86_401, 3 * 86_400, None, 6 * 86_400), "14 d", [3, 4, None, 6]),
+        ((3600, 20 * 86_400, 99 * 86_400), "90 d", [1, 5, 8]),
         ((), "24 h", []),
     ],
 )

@@ -92,7 +92,7 @@ def test_answers_are_coarse_but_not_for_operators(private: Site, public: Site) -
     assert {str(level): wait for level, wait in coarse["quantiles"]} == coarse["wait_s"]
     assert (exact["running_jobs"], exact["pending_jobs"]) == (1, 12)
     assert (coarse["running_jobs"], coarse["pending_jobs"]) == (10, 20)
-    assert exact["reason"]["text"].endswith("; 12 jobs are ahead of it in the queue")
+    assert exact["reason"]["text"].endswith("; 12 jobs ahead in the queue")
     assert coarse["reason"]["text"] == "waits for 64 processors"
     assert "hides" in coarse["assumptions"][-1]
     assert coarse["starts_now"] in (0, 0.25, 0.5, 0.75, 1)

@@ -32,6 +32,15 @@ look that has it waiting, with a quarter of the samples, as on a busy machine. T
 jobs of a run are only learned from.
 
 {WORDS}
+The second table of a run compares the likely start with Slurm's own plan, which users see by
+`squeue --start`, at the first look that has both. Slurm plans with time limits. Jobs end before
+these, so most jobs start sooner than it says. Jobs at a limit have no plan.
+
+`sbatch --test-only` is coarser. It adds to the first moment with enough free nodes, by the time
+limits of what runs, the requested processor-time of all waiting jobs of the partition with at least
+the priority of the new job, divided by the CPUs of the partition (`_delayed_job_start_time` of
+Slurm 25.11). It takes no backfilling into account, and the command works for slurmctld as a
+submission does.
 """
 
 

@@ -23,7 +23,7 @@ from foretime_sim.waits.qbets import Qbets
 from foretime_sim.waits.wait_scores import log10_s, pinball_loss
 
 _MOST_JOBS = 20_000
-_BOUND = LEVELS.index(0.95)
+_LIKELY, _BOUND = LEVELS.index(0.5), LEVELS.index(0.95)
 _SCORED = 0.8
 """Of the jobs seen waiting: up to there."""
 SERVED, PAST = "served", "past waits"
@@ -33,6 +33,11 @@ HEADER = (
     "| forecast | jobs | within the 95% bound | or a minute | median bound, s | loss, s "
     "| loss, log10 |\n"
     "|---|---|---|---|---|---|---|"
+)
+BESIDE_HEADER = (
+    "| likely start by | jobs | mean absolute error, s | median absolute error, s "
+    "| jobs that started sooner than said | off in the mean, s |\n"
+    "|---|---|---|---|---|---|"
 )
 WORDS = """\
 - **served**: what the daemon says: the best of all ways so far, calibrated.
@@ -100,6 +105,26 @@ class Overheard:
 
 
 @dataclass(frozen=True, slots=True)
+class BesidePlan:
+    """A job's forecast beside the scheduler's own plan, at the first look that has both.
+
+    Attributes
+    ----------
+    place
+        Of the job among those seen waiting.
+    wait_s
+        From that look to the start, seconds.
+    planned_s, likely_s
+        What the scheduler planned, and the likely wait that was served.
+    """
+
+    place: int
+    wait_s: float
+    planned_s: float
+    likely_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one run.
 
@@ -114,12 +139,15 @@ class Outcome:
         word.
     failures
         Why the site's runs gave no answer, at how many looks.
+    beside
+        Of jobs whose start the scheduler planned itself.
     """
 
     wait_s: Float64Array
     told: Mapping[str, Float64Array]
     trusted: float
     failures: Mapping[str, int]
+    beside: Sequence[BesidePlan] = ()
 
     def scored(self, learned: int) -> Outcome:
         """Give the jobs that count: neither the first, nor the last fifth of those seen waiting.
@@ -128,7 +156,8 @@ class Outcome:
         """
         some = slice(learned, int(_SCORED * len(self.wait_s)))
         told = {name: rows[some] for name, rows in self.told.items()}
-        return replace(self, wait_s=self.wait_s[some], told=told)
+        beside = [each for each in self.beside if some.start <= each.place < some.stop]
+        return replace(self, wait_s=self.wait_s[some], told=told, beside=beside)
 
     def less_loss(self, scale: Callable[[Float64Array], Float64Array]) -> float:
         """Give the share by which the served forecasts lose less than past waits, on their jobs.
@@ -171,7 +200,8 @@ def trial(
         for record in records
         if record.job.start_time is not None
     }
-    events, seen, left = QueueEvents(), set[str](), list(records)
+    events, seen, left = QueueEvents(), dict[str, int](), list(records)
+    beside: dict[str, BesidePlan] = {}
     waits: list[int] = []
     told: dict[str, list[Float64Array]] = {name: [] for name in (SERVED, PAST, *overheard)}
     trusted: list[bool] = []
@@ -198,17 +228,34 @@ def trial(
         if known.why_not:
             failures[known.why_not] = failures.get(known.why_not, 0) + 1
         for row, job_id in new:
-            seen.add(job_id)
+            seen[job_id] = len(seen)
             waits.append(max(int(started[job_id] or 0) - now, 0))
             for name, answer in answers.items():
                 told[name].append(answer.wait_s[row])
+        for row, column in enumerate(everybody.asked.tolist()):
+            job_id, planned_at = everybody.requests[column].job_id, _planned_start(moment, column)
+            likely_s = answers[SERVED].wait_s[row, _LIKELY]
+            if planned_at is None or job_id in beside or job_id not in seen or np.isnan(likely_s):
+                continue
+            wait_s = max(int(started[job_id] or 0) - now, 0)
+            beside[job_id] = BesidePlan(seen[job_id], wait_s, planned_at - now, float(likely_s))
     judged = trusted[len(trusted) // 4 :]
     return Outcome(
         np.array(waits, dtype=np.float64),
         {name: np.array(rows) for name, rows in told.items()},
         float(np.mean(judged)) if judged else math.nan,
         failures,
+        list(beside.values()),
     )
+
+
+def _planned_start(moment: QueueMoment, column: int) -> int | None:
+    """Give when the scheduler itself plans to start a job; of an array it plans the next task."""
+    job = moment.taken.jobs[column]
+    is_next = column == moment.first_pending or moment.taken.jobs[column - 1] is not job
+    if not is_next or job.start_time is None or job.start_time <= (job.eligible_time or 0):
+        return None
+    return max(job.start_time, moment.look.taken_at)
 
 
 def rows_of(outcome: Outcome) -> Iterator[str]:
@@ -228,6 +275,20 @@ def rows_of(outcome: Outcome) -> Iterator[str]:
         )
 
 
+def beside_rows(beside: Sequence[BesidePlan]) -> Iterator[str]:
+    """Give a row for the scheduler's own plan, and one for the likely wait that was served."""
+    wait = np.array([each.wait_s for each in beside])
+    for name, said in (
+        ("`squeue --start`", np.array([each.planned_s for each in beside])),
+        (SERVED, np.array([each.likely_s for each in beside])),
+    ):
+        error = said - wait
+        yield (
+            f"| {name} | {len(wait)} | {np.abs(error).mean():.0f} | {np.median(np.abs(error)):.0f} "
+            f"| {np.mean(error > 0):.0%} | {error.mean():+.0f} |"
+        )
+
+
 def section(name: str, jobs: int, outcome: Outcome, learned: int) -> Iterator[str]:
     """Give what came of a run of so many jobs as a part of a page; from the first is learned."""
     scored = outcome.scored(learned)
@@ -243,6 +304,9 @@ def section(name: str, jobs: int, outcome: Outcome, learned: int) -> Iterator[st
     yield ""
     yield HEADER
     yield from rows_of(scored)
+    if scored.beside:
+        yield f"\n{BESIDE_HEADER}"
+        yield from beside_rows(scored.beside)
     for why, count in outcome.failures.items():
         yield f"\nNot by the site at {count} looks: {why}."
     yield ""

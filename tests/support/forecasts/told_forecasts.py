@@ -33,9 +33,7 @@ def told_forecast(**told: Any) -> ForecastAnswer:
         "scheduler_start_time": None,
         "start_no_later_than": None,
         "started_at": None,
-        "reason": Reason(
-            code="Resources", text="waits for 1 processor; no job is ahead of it in the queue"
-        ),
+        "reason": Reason(code="Resources", text="waits for 1 processor; no job ahead in the queue"),
         "calibration": None,
         "quantiles": None,
         "machine_processors": 64,

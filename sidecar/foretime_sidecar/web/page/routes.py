@@ -52,6 +52,32 @@ _FIELDS = (
     *("nodes", "ntasks_per_node", "mem", "gres", "time_min", "account", "qos", "reservation"),
     *("begin", "dependency", "exclusive", "select", "place"),
 )
+_LABELS = {
+    "ntasks": "Tasks",
+    "cpus_per_task": "CPUs per task",
+    "time": "Time limit",
+    "partition": "Partition",
+    "nodes": "Nodes",
+    "ntasks_per_node": "Tasks per node",
+    "mem": "Memory per node",
+    "gres": "Generic resources",
+    "time_min": "Least time limit",
+    "account": "Account",
+    "qos": "QOS",
+    "reservation": "Reservation",
+    "begin": "Not before (cluster time)",
+    "dependency": "Depends on",
+    "select": "Chunks of several kinds (select)",
+    "place": "Place",
+}
+_LABELS_OF_PBS = _LABELS | {
+    "ntasks": "Chunks",
+    "cpus_per_task": "CPUs per chunk",
+    "time": "Walltime",
+    "partition": "Queue",
+    "ntasks_per_node": "Chunks per node",
+    "account": "Project",
+}
 _FIRST_FIELDS = 5  # which are seen without opening more
 _JOBS_A_PAGE = 25
 _LONGEST = 255
@@ -133,6 +159,7 @@ class _Page:
         }
         kind = self._desk.sidecar.settings.scheduler.kind
         scheduler, plan_command = SCHEDULERS[kind]
+        labels = _LABELS_OF_PBS if kind == "pbs" else _LABELS
         shown: dict[str, Any] = {
             "sees_everybody": caller.sees_everybody,
             "known": caller.identity is not None,
@@ -140,6 +167,7 @@ class _Page:
             "asked": asked,
             "more_asked": any(name in asked for name in _FIELDS[_FIRST_FIELDS:]),
             "pbs": kind == "pbs",
+            "labels": labels,
             "scheduler": scheduler,
             "plan_command": plan_command,
             "queues": [],
@@ -176,7 +204,7 @@ class _Page:
             shown["wrong"] = {"where": error.where, **_said(error.what, error.remedy)}
             return error.status, shown
         except ForetimeError as error:
-            shown["wrong"] = _wrong(error, asked)
+            shown["wrong"] = _wrong(error, labels)
             return 400 if isinstance(error, InputError) else 503, shown
         return 200, shown
 
@@ -270,13 +298,16 @@ def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
         raise InputError(f"--{name}: {message_of(first)}; write it as for sbatch") from error
 
 
-def _wrong(error: ForetimeError, asked: Mapping[str, str]) -> dict[str, str]:
-    """Say what is wrong with which field."""
+def _wrong(error: ForetimeError, labels: Mapping[str, str]) -> dict[str, str]:
+    """Say what is wrong with which field, by the name that it has on the page."""
     what, _, remedy = str(error).removeprefix(": ").partition("; ")
     word = re.match(r"(?:--)?([a-z_-]+)", what)
     where = word[1].replace("-", "_") if word else ""
     # A size that the machine has not is that of the tasks, whatever the daemon calls it.
-    return {"where": "ntasks" if where == "processors" else where, **_said(what, remedy)}
+    where = "ntasks" if where == "processors" else where
+    if word and where in labels:
+        what = f"{labels[where]}{what[word.end() :]}"
+    return {"where": where, **_said(what, remedy)}
 
 
 def _said(what: str, remedy: str) -> dict[str, str]:

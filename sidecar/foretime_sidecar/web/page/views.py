@@ -14,6 +14,7 @@ from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 from foretime_sidecar.wording.clocks import spoken_clock
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import (
+    bound_in_short,
     bound_text,
     bounds,
     compact_wait,
@@ -24,8 +25,9 @@ from foretime_sidecar.wording.waits import (
 
 SHADE_SCALES_S = (
     (60, 600, 1800, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, 12 * HOUR_S, DAY_S),
-    (60, HOUR_S, 6 * HOUR_S, 12 * HOUR_S, DAY_S, 2 * DAY_S, 4 * DAY_S, 7 * DAY_S),
-    (60, 6 * HOUR_S, DAY_S, 2 * DAY_S, 4 * DAY_S, 7 * DAY_S, 14 * DAY_S, 30 * DAY_S),
+    (60, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, 12 * HOUR_S, DAY_S, 2 * DAY_S, 4 * DAY_S),
+    (60, 6 * HOUR_S, DAY_S, 2 * DAY_S, 3 * DAY_S, 5 * DAY_S, 7 * DAY_S, 14 * DAY_S),
+    (60, DAY_S, 3 * DAY_S, 7 * DAY_S, 14 * DAY_S, 30 * DAY_S, 60 * DAY_S, 90 * DAY_S),
 )
 """Waits up to each of these have a shade of their own in the map; one more is for longer ones. The
 map has the first scale that holds all of its waits, else the last."""
@@ -34,7 +36,7 @@ _LEAST_SCALE_S = 3600
 _WIDTH = 97.0  # percent of a bar; the rest is room for what stands at its end
 
 
-_TICK_WIDTH, _LAST_TICK = 18, 95  # percent, that names of ticks can be read on a narrow bar
+_TICK_WIDTH, _LAST_TICK = 26, 95  # percent, that names of ticks can be read on a narrow bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +220,8 @@ class JobRow:
         without a forecast.
     why, in_short
         Why it waits; and the same without the processors, which stand beside it.
-    latest
-        When it should start no later than, in words; "" if nothing was noted.
+    latest, latest_in_full
+        When it should start no later than, in short and in full; "" if nothing was noted.
     plan, plan_in_full
         In how long the scheduler itself plans to start it, and the same in a sentence; ``None`` and
         "" if it tells no plan.
@@ -239,6 +241,7 @@ class JobRow:
     why: str
     in_short: str
     latest: str
+    latest_in_full: str
     plan: str | None
     plan_in_full: str
     bar: Bar | None
@@ -270,7 +273,7 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
         *said,
         job.reason.text,
         job.reason.text.removeprefix(f"{needs(job.processors)}; "),
-        _latest(job.start_no_later_than, now),
+        *_latest(job.start_no_later_than, now),
         plan,
         plan_in_full,
         bar(job, scale),
@@ -286,8 +289,7 @@ def _plan(job: BriefForecast, now: int) -> tuple[str | None, str]:
     return spoken_wait(wait_s), f"{own_plan_text(job, now)}."
 
 
-def _latest(bound: StartBound | None, now: int) -> str:
-    if bound is None:
-        return ""
-    text = bound_text(bound, now)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+def _latest(bound: StartBound | None, now: int) -> tuple[str, str]:
+    if bound is None or not (text := bound_text(bound, now)):
+        return "", ""
+    return bound_in_short(bound, now), f"{text[:1].upper()}{text[1:]}."

@@ -68,9 +68,7 @@ def test_a_job_to_come_in_words(site: MockSite) -> None:
     ]
     assert [line.split()[0] for line in table.splitlines()[1:]] == ["50%", "75%", "90%", "95%"]
     assert "\nJob      8 processors, time limit 02:00:00.\n" in result.output
-    assert (
-        "\nWhy      waits for 8 processors; 1 job is ahead of it in the queue.\n" in result.output
-    )
+    assert "\nWhy      waits for 8 processors; 1 job ahead in the queue.\n" in result.output
     assert "\nQueue    read under a minute ago: 1 running, 1 waiting" in result.output
 
 
