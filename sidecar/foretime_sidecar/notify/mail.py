@@ -15,6 +15,7 @@ from email.utils import format_datetime, localtime, make_msgid
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sidecar.notify.start_news import News
+from foretime_sidecar.wording.clocks import zone_name
 
 # No name that a shell, a mail program or a header could take for something else.
 _PART = r"[A-Za-z0-9_+-]{1,63}"
@@ -71,7 +72,8 @@ def mail_of(news: News, to: str, sender: str, how_to_stop: str) -> EmailMessage:
     # The same at each attempt, so that a mail that comes twice is known for one.
     mail["Message-ID"] = make_msgid(domain=sender.partition("@")[2] or None)
     mail["Auto-Submitted"] = "auto-generated"  # nobody's holiday note answers it
-    mail.set_content(f"{news.text}\n\n{how_to_stop}\n", cte="quoted-printable")
+    times = f"Times are in the time zone {zone_name(news.at)}."
+    mail.set_content(f"{news.text}\n\n{times}\n{how_to_stop}\n", cte="quoted-printable")
     return mail
 
 

@@ -37,8 +37,8 @@ class BesideSettings(Section):
         ge=0,
         description=(
             "start-now: while the jobs that would have started without Foretime, and still wait, "
-            "have more work than the nodes of their slurm_partition do in this time, nobody but "
-            "late ones is raised there; less where other slurm_partitions have these nodes, too "
+            "have more work than the nodes of their partition do in this time, nobody but "
+            "late ones is raised there; less where other partitions have these nodes, too "
             "(docs/brought.md). 0: they may have as much as they like."
         ),
     )

@@ -82,7 +82,7 @@ class Decision:
     job_id, submit_time
         Of the job, or of the whole array.
     user, project, queue
-        The job's, ``None`` if unknown; the queue is Slurm's slurm_partition.
+        The job's, ``None`` if unknown; the queue is Slurm's partition.
     processors
         Asked for.
     action

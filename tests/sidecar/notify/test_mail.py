@@ -10,6 +10,7 @@ import pytest
 from foretime_estimators.jobs.errors import InputError
 from foretime_sidecar.notify.mail import NotSentError, address_of, mail_of, send_by_sendmail
 from foretime_sidecar.notify.start_news import News
+from foretime_sidecar.wording.clocks import zone_name
 
 from tests.support.fake_sendmail import FakeSendmail
 
@@ -32,7 +33,9 @@ def test_a_mail_says_the_news_to_one_address(sendmail: FakeSendmail) -> None:
     assert taken["Subject"] == "Job 4711 no longer waits: it has run, or was cancelled"
     assert taken["Auto-Submitted"] == "auto-generated"
     assert taken["Message-ID"].endswith("@hpc.example>")
-    assert taken.get_content() == f"{NEWS.text}\n\nTo stop: däh.\n"
+    said, times, stop = taken.get_content().strip().rsplit("\n", 2)
+    assert (said.strip(), stop) == (NEWS.text, "To stop: däh.")
+    assert times == f"Times are in the time zone {zone_name(NEWS.at)}."
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def _table(sidecar: Sidecar, health: Health, now: int) -> Line:
     if valid_s < 0:
         text += ". It has run out, so the hook leaves all jobs alone."
         return Line("table", title, Verdict.ACT, text, _LOG)
-    text += f"; the hook heeds it for {spoken_wait(valid_s)} more."
+    text += f"; the hook uses it for {spoken_wait(valid_s)} more."
     limit = watch_limits(sidecar)["table_age_seconds"]
     if age_s > limit:
         text += f" It should have been written anew after {spoken_wait(limit)}."
