@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.slurm.mock_site import MockSite
+from tests.support.slurm.planning_slurm import PlanningSlurm
 
 NOW = 1_700_000_000
 HOSTILE = "<script>alert('x')</script>\"><b>"
@@ -180,8 +181,19 @@ def test_what_is_wrong_is_said_at_its_field(get: Get, query: str, field: str, wh
     assert reply.status_code == 400
     assert what in words(reply).replace("&#39;", "'")
     (marked,) = [each for _, each in Tags(reply.text).found if "aria-invalid" in each]
-    assert (marked["name"], marked["aria-describedby"]) == (field, "wrong")
+    assert (marked["name"], marked["aria-describedby"]) == (field, f"wrong-{field}")
     assert "Expected wait now" in reply.text
+
+
+def test_all_that_is_wrong_is_said_at_once(get: Get) -> None:
+    reply = get("/?ntasks=banana&mem=lots&begin=now")
+    assert reply.status_code == 400
+    found = Tags(reply.text).found
+    marked = [each["name"] for _, each in found if "aria-invalid" in each]
+    assert marked == ["ntasks", "time", "mem"]
+    assert [each["id"] for _, each in found if each.get("role") == "alert"] == [
+        *("wrong-time", "wrong-ntasks", "wrong-mem")
+    ]
 
 
 def test_the_form_costs_what_advice_costs(site: MockSite) -> None:
@@ -233,17 +245,6 @@ def test_every_control_and_chart_has_a_name(get: Get) -> None:
 
 
 # -- the scheduler's own plan ----------------------------------------------------------------------
-
-
-class PlanningSlurm(MockSlurm):
-    """Tells of the first waiting job when it plans to start it."""
-
-    def run(self, argv: Sequence[str], stdin: str | None = None) -> Any:
-        reply: Any = super().run(argv, stdin)
-        if argv[0] == "squeue":
-            first = next(job for job in reply["jobs"] if job["job_state"] == "PENDING")
-            first["start_time"] = NOW + 60 + 5400
-        return reply
 
 
 @pytest.mark.usefixtures("stockholm")

@@ -16,13 +16,13 @@ from foretime_sidecar.web.api import operators
 from foretime_sidecar.web.api.verdicts import Line, Verdict
 from foretime_sidecar.wording.clocks import in_zone, zone_name
 from foretime_sidecar.wording.waits import headline
-from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.forecaster import LEVELS
 
 from tests.support.processes.socket_bridge import SocketBridge
 from tests.support.slurm.mock_site import MockSite
+from tests.support.slurm.planning_slurm import PlanningSlurm
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockSite]:
 
     Others have run, so that there is something to say of estimators, and of forecasts.
     """
-    slurm = MockSlurm(SlurmSetup(512), Policy(), None, NOW - 7200)
+    slurm = PlanningSlurm(SlurmSetup(512), Policy(), None, NOW - 7200)
     for number in range(40):
         slurm.submit(Submission(f"user{number % 7}", "p", None, 8, 3600, 60 * (1 + number)))
     slurm.advance(NOW)
@@ -245,6 +245,7 @@ def test_a_waiting_job_has_one_line_at_a_desk(visit: Open) -> None:
     heights = page.locator(".jobs tbody tr").evaluate_all("all => all.map(r => r.offsetHeight)")
     assert len(heights) > 10
     assert max(heights) <= 40
+    assert page.get_by_role("columnheader", name="Slurm plans").is_visible()
     region = page.locator(".scroll:has(.jobs)")
     assert region.evaluate("each => each.scrollWidth <= each.clientWidth"), "all columns are seen"
 

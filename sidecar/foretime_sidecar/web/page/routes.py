@@ -171,7 +171,8 @@ class _Page:
             "scheduler": scheduler,
             "plan_command": plan_command,
             "queues": [],
-            **dict.fromkeys(("trouble", "queue", "wrong", "answer", "maps", "no_map", "record")),
+            "wrong": [],
+            **dict.fromkeys(("trouble", "queue", "answer", "maps", "no_map", "record")),
             **_jobs([], 0, "1", now),
         }
         try:
@@ -201,10 +202,13 @@ class _Page:
         try:
             shown["answer"] = self._answer(asked, caller, now)
         except ApiError as error:
-            shown["wrong"] = {"where": error.where, **_said(error.what, error.remedy)}
+            shown["wrong"] = [{"where": error.where, **_said(error.what, error.remedy)}]
             return error.status, shown
+        except ExceptionGroup as errors:
+            shown["wrong"] = [_wrong(error, labels) for error in errors.exceptions]
+            return 400, shown
         except ForetimeError as error:
-            shown["wrong"] = _wrong(error, labels)
+            shown["wrong"] = [_wrong(error, labels)]
             return 400 if isinstance(error, InputError) else 503, shown
         return 200, shown
 
@@ -275,16 +279,28 @@ class _Page:
 
 
 def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
-    """Read the form: sbatch's options, as sbatch takes them."""
+    """Read the form: sbatch's options, as sbatch takes them.
+
+    Raises
+    ------
+    ExceptionGroup
+        Of an `InputError` for each field that is wrong.
+    """
+    given, wrong = {}, []
     if "time" not in asked:
-        raise InputError("--time is missing; write how long the job may run, such as 2:00:00")
-    given = {}
+        said = "--time is missing; write how long the job may run, such as 2:00:00"
+        wrong.append(InputError(said))
     for name, text in asked.items():
         option = name.replace("_", "-")
         if name in OF_CHUNKS or name == "scales":  # which the question checks
             given[name] = text
-        else:
+            continue
+        try:
             given[name] = checked(option, "" if option == "exclusive" else text, "")
+        except InputError as error:
+            wrong.append(error)
+    if wrong:
+        raise ExceptionGroup("the form", wrong)
     for name in ("exclusive", "scales"):
         if name in given:
             given[name] = "true"
@@ -298,7 +314,7 @@ def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
         raise InputError(f"--{name}: {message_of(first)}; write it as for sbatch") from error
 
 
-def _wrong(error: ForetimeError, labels: Mapping[str, str]) -> dict[str, str]:
+def _wrong(error: Exception, labels: Mapping[str, str]) -> dict[str, str]:
     """Say what is wrong with which field, by the name that it has on the page."""
     what, _, remedy = str(error).removeprefix(": ").partition("; ")
     word = re.match(r"(?:--)?([a-z_-]+)", what)
