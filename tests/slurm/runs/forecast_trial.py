@@ -11,7 +11,14 @@ import sys
 from pathlib import Path
 
 from tests.slurm.runs.recorded_looks import looks_of
-from tests.support.forecasts.forecast_trial import WORDS, section, trial
+from tests.support.forecasts.forecast_trial import (
+    BESIDE_HEADER,
+    WORDS,
+    BesidePlan,
+    beside_rows,
+    section,
+    trial,
+)
 
 LEARNED = 60
 """Jobs at the beginning of a run that are only learned from."""
@@ -34,24 +41,29 @@ jobs of a run are only learned from.
 {WORDS}
 The second table of a run compares the likely start with Slurm's own plan, which users see by
 `squeue --start`, at the first look that has both. Slurm plans with time limits. Jobs end before
-these, so most jobs start sooner than it says. Jobs at a limit have no plan.
+these, so most jobs start sooner than it says. Others start later, as jobs with higher priority come.
+Jobs at a limit have no plan.
 
 `sbatch --test-only` is coarser. It adds to the first moment with enough free nodes, by the time
 limits of what runs, the requested processor-time of all waiting jobs of the partition with at least
 the priority of the new job, divided by the CPUs of the partition (`_delayed_job_start_time` of
-Slurm 25.11). It takes no backfilling into account, and the command works for slurmctld as a
-submission does.
+Slurm 25.11). So it takes no backfilling into account.
+
 """
 
 
 def main(paths: list[str]) -> None:
     """Write the page."""
-    parts = []
+    parts: list[str] = []
+    beside: list[BesidePlan] = []
     for path in paths:
         looks, records = looks_of(Path(path))
         name = Path(path).name.removesuffix(".jsonl.gz").replace("looks-", "Run ")
         outcome = trial(looks, records, hurried=True)
         parts += list(section(name, len(records), outcome, LEARNED))
+        beside += outcome.scored(LEARNED).beside
+    parts += ["## All runs: the likely start and Slurm's own plan", "", BESIDE_HEADER]
+    parts += beside_rows(beside)
     PAGE.write_text(_INTRODUCTION + "\n".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
