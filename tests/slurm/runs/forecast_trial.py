@@ -41,8 +41,8 @@ jobs of a run are only learned from.
 {WORDS}
 The second table of a run compares the likely start with Slurm's own plan, which users see by
 `squeue --start`, at the first look that has both. Slurm plans with time limits. Jobs end before
-these, so most jobs start sooner than it says. Others start later, as jobs with higher priority come.
-Jobs at a limit have no plan.
+these, so most jobs start sooner than it says. Others start later, as jobs with higher priority
+come. Jobs at a limit have no plan.
 
 `sbatch --test-only` is coarser. It adds to the first moment with enough free nodes, by the time
 limits of what runs, the requested processor-time of all waiting jobs of the partition with at least
