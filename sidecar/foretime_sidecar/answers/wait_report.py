@@ -17,6 +17,7 @@ from foretime_sidecar.wording.waits import (
     bound_text,
     bounds,
     headline,
+    is_of_use,
     own_plan_text,
     spoken_wait,
 )
@@ -64,7 +65,8 @@ def wait_report(
         said.append(("Plan", _plan(planned)))
     if own_plan := own_plan_text(forecast, now):
         said.append((SCHEDULERS[forecast.scheduler][0], f"{own_plan}."))
-    if (bound := forecast.start_no_later_than) is not None and (latest := bound_text(bound, now)):
+    bound = forecast.start_no_later_than
+    if is_of_use(bound, forecast) and (latest := bound_text(bound, now)):
         said.append(("Latest", f"It {latest}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from foretime_estimators.time_units import HOUR_S, MINUTE_S
 
@@ -20,6 +20,7 @@ _STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_
 _LONGEST_STEP_S = 6 * HOUR_S
 _OF_THE_CLOCK_S = 900
 _SURE = 0.95
+_FAR = 6
 
 
 def spoken_wait(seconds: float, *, up: bool = False) -> str:
@@ -165,6 +166,13 @@ def headline(forecast: BriefForecast, now: int) -> str:
 
 # An old look at the queue is worth a word.
 OLD_S = 600
+
+
+def is_of_use(bound: StartBound | None, forecast: BriefForecast) -> TypeGuard[StartBound]:
+    """Whether a bound that stands is worth a word: not far beyond the 95% bound as of now."""
+    if bound is None:
+        return False
+    return forecast.wait_s is None or bound.wait_s <= _FAR * max(forecast.wait_s["0.95"], HOUR_S)
 
 
 def bound_in_short(bound: StartBound, now: int) -> str:

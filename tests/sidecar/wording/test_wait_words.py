@@ -7,13 +7,22 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 
 import pytest
-from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
+from foretime_sidecar.forecast_answer.forecast import ForecastAnswer, StartBound
 from foretime_sidecar.wording.clocks import spoken_clock
-from foretime_sidecar.wording.waits import bounds, compact_wait, headline, percent, spoken_wait
+from foretime_sidecar.wording.waits import (
+    bounds,
+    compact_wait,
+    headline,
+    is_of_use,
+    percent,
+    spoken_wait,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.forecasts.told_forecasts import told_forecast
+
+NOW = 1_700_000_000
 
 pytestmark = pytest.mark.usefixtures("stockholm")
 
@@ -156,6 +165,27 @@ def test_a_job_is_done_after_its_start_in_words_too(begin: int, drawn: list[int]
     assert [done for _, done in said] == sorted(done for _, done in said)
     for (_, done), end in list(zip(said, ends, strict=True))[1:]:
         assert done + 60 > now + end
+
+
+@pytest.mark.parametrize(
+    ("bound_s", "sure_s", "is_said"),
+    [
+        (21_600, 60, True),
+        (21_601, 60, False),
+        (12 * 86_400, 2 * 86_400, True),
+        (86_400, 3600, False),
+    ],
+)
+def test_a_bound_far_beyond_what_is_sure_by_now_is_not_said(
+    bound_s: int, sure_s: int, is_said: bool
+) -> None:
+    told = forecast(NOW, 0, sure_s)
+    bound = StartBound(
+        time=NOW + bound_s, wait_s=bound_s, planned_start=None, noted_at=NOW, kept_share=0.97,
+        judged=100, days=30,
+    )  # fmt: skip
+    assert is_of_use(bound, told) == is_said
+    assert not is_of_use(None, told)
 
 
 def test_no_forecast_is_certain() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from foretime_estimators.time_units import DAY_S, HOUR_S, MINUTE_S
 
-from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
+from foretime_sidecar.forecast_answer.forecast import BriefForecast
 from foretime_sidecar.wording.clocks import spoken_clock
 from foretime_sidecar.wording.durations import format_duration
 from foretime_sidecar.wording.waits import (
@@ -18,6 +18,7 @@ from foretime_sidecar.wording.waits import (
     bound_text,
     bounds,
     compact_wait,
+    is_of_use,
     needs,
     own_plan_text,
     spoken_wait,
@@ -273,7 +274,7 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
         *said,
         job.reason.text,
         job.reason.text.removeprefix(f"{needs(job.processors)}; "),
-        *_latest(job.start_no_later_than, now),
+        *_latest(job, now),
         plan,
         plan_in_full,
         bar(job, scale),
@@ -289,7 +290,8 @@ def _plan(job: BriefForecast, now: int) -> tuple[str | None, str]:
     return spoken_wait(wait_s), f"{own_plan_text(job, now)}."
 
 
-def _latest(bound: StartBound | None, now: int) -> tuple[str, str]:
-    if bound is None or not (text := bound_text(bound, now)):
+def _latest(job: BriefForecast, now: int) -> tuple[str, str]:
+    bound = job.start_no_later_than
+    if not is_of_use(bound, job) or not (text := bound_text(bound, now)):
         return "", ""
     return bound_in_short(bound, now), f"{text[:1].upper()}{text[1:]}."
