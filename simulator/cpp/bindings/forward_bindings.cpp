@@ -120,6 +120,18 @@ nb::ndarray<nb::numpy, std::int8_t, nb::ndim<1>> first_pass_of(const Beginning& 
   return {values, {started.size()}, owner};
 }
 
+nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> first_plan_of(const Beginning& beginning) {
+  std::vector<Seconds> start;
+  {
+    const nb::gil_scoped_release unlocked;
+    start = first_plan(beginning);
+  }
+  nb::capsule owner;
+  auto* values = owned_array<std::int64_t>(start.size(), owner);
+  std::copy(start.begin(), start.end(), values);
+  return {values, {start.size()}, owner};
+}
+
 // An engine that goes on from the moment, and the rows of the pending jobs by its indices.
 std::pair<std::unique_ptr<Engine>, std::vector<std::size_t>> begun_engine(
     const Beginning& beginning, Column actual_runtime) {
@@ -278,6 +290,7 @@ void register_forward(nb::module_& m) {
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
            nb::arg("threads"), nb::arg("until"))
       .def("first_pass", &first_pass_of)
+      .def("first_plan", &first_plan_of)
       .def("engine", &begun_engine, nb::arg("actual_runtime"));
 
   nb::class_<Arrivals>(m, "Arrivals")

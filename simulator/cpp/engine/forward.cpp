@@ -300,23 +300,40 @@ Prepared prepare(const Beginning& beginning, const std::optional<std::vector<std
   return made;
 }
 
+// An engine after one pass at the moment itself, beyond which all that run go on: who starts now does
+// so beside them.
+std::unique_ptr<Engine> settled(const Beginning& beginning, std::vector<std::size_t>& order) {
+  const std::vector<Seconds> for_ever(beginning.running.size() + beginning.pending.size(), kNever);
+  std::unique_ptr<Engine> engine = begun(beginning, for_ever.data(), order);
+  engine->settle();
+  return engine;
+}
+
 }  // namespace
 
 std::vector<StartedBy> first_pass(const Beginning& beginning) {
-  const std::size_t running = beginning.running.size();
-  // What runs goes on: who starts now does so beside it.
-  const std::vector<Seconds> for_ever(running + beginning.pending.size(), kNever);
-  const Samples samples{1, for_ever.data(), {}, kNever};
-  const Prepared prepared = prepare(beginning, std::nullopt);
-  Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
-  begin(engine, beginning, samples, prepared, 0);
-  engine.settle();
-  std::vector<StartedBy> started(beginning.pending.size(), StartedBy::kNotStarted);
-  for (std::size_t at = 0; at < started.size(); ++at) {
-    const Job& job = engine.jobs()[running + at];
-    if (job.state == State::kRunning) started[prepared.order[at]] = job.started_by;
+  std::vector<std::size_t> order;
+  const std::unique_ptr<Engine> engine = settled(beginning, order);
+  std::vector<StartedBy> started(order.size(), StartedBy::kNotStarted);
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Job& job = engine->jobs()[beginning.running.size() + at];
+    if (job.state == State::kRunning) started[order[at]] = job.started_by;
   }
   return started;
+}
+
+std::vector<Seconds> first_plan(const Beginning& beginning) {
+  std::vector<std::size_t> order;
+  const std::unique_ptr<Engine> engine = settled(beginning, order);
+  std::vector<Seconds> start(order.size(), kNever);
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const std::size_t index = beginning.running.size() + at;
+    const Job& job = engine->jobs()[index];
+    start[order[at]] = job.state == State::kRunning
+                           ? job.start
+                           : engine->planned_start(static_cast<JobIndex>(index));
+  }
+  return start;
 }
 
 std::unique_ptr<Engine> begun(const Beginning& beginning, const Seconds* actual_runtime,

@@ -99,6 +99,9 @@ struct Samples {
 // How each pending job starts in one pass at the moment itself, all that run going on beyond it.
 std::vector<StartedBy> first_pass(const Beginning& beginning);
 
+// When each pending job starts by the plan that this pass makes; kNever where none is made for it.
+std::vector<Seconds> first_plan(const Beginning& beginning);
+
 // An engine at the moment itself, for whoever lives on from there step by step; jobs take
 // `actual_runtime`, the running ones first. Their indices are the running jobs', then the pending
 // ones' in the order of submission, which is written to `order` as rows of the pending jobs.

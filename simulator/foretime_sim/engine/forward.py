@@ -68,6 +68,7 @@ __all__ = [
     "ToldJob",
     "ToldPbsJob",
     "first_pass",
+    "first_plan",
     "forward_runs",
     "start_times_of",
 ]
@@ -269,6 +270,42 @@ def first_pass(snapshot: Snapshot, policy: Policy) -> Int8Array:
     [1, 0, 0, 3]
     """
     return snapshot_beginning(snapshot, policy).first_pass()
+
+
+def first_plan(snapshot: Snapshot, policy: Policy) -> Int64Array:
+    """Say when pending jobs start by the plan that one scheduling pass makes at a snapshot's moment.
+
+    Running jobs are expected to end when the policy says so.
+
+    Parameters
+    ----------
+    snapshot, policy
+        As for `forward_runs`.
+
+    Returns
+    -------
+    Int64Array
+        Start times, seconds; shape (pending,). `NEVER` for a job that is not planned: it is not in
+        the queue yet, the policy plans no more than the head, or no pass is due.
+
+    Raises
+    ------
+    InputError
+        As `forward_runs`.
+
+    Examples
+    --------
+    >>> from foretime_sim import Policy, Snapshot
+    >>> from foretime_sim.engine.forward import first_plan
+    >>> from foretime_sim.engine.stepwise import Engine
+    >>> from foretime_sim.policies.families import Backfill
+    >>> engine = Engine(8, Policy())
+    >>> for processors, requested in ((6, 600), (8, 600), (4, 900), (2, 300)):
+    ...     job = engine.submit(0, processors, actual_runtime=300, requested_time=requested)
+    >>> first_plan(Snapshot.of(engine), Policy(backfill=Backfill.CONSERVATIVE)).tolist()
+    [0, 600, 1200, 0]
+    """
+    return np.minimum(snapshot_beginning(snapshot, policy).first_plan(), NEVER)
 
 
 def snapshot_beginning(snapshot: Snapshot, policy: Policy) -> _core.Beginning:

@@ -19,7 +19,7 @@ import numpy as np
 from foretime_estimators.arrays import BoolArray, Int64Array, MaskedInt64Array
 from foretime_estimators.jobs.errors import InputError
 
-from foretime_sim.engine.forward import forward_runs
+from foretime_sim.engine.forward import first_plan
 from foretime_sim.engine.queue_places import places, waiting_now
 from foretime_sim.engine.snapshot import PendingJobs, Snapshot
 from foretime_sim.policies.families import Backfill
@@ -36,7 +36,8 @@ class StartBounds:
     Attributes
     ----------
     planned_start
-        When each is planned to start if every job runs until it is killed.
+        When each is planned to start if every job runs until it is killed; `NEVER` of one that is not
+        in the queue yet.
     latest_start
         The planned start and the initial slack. Masked where nothing can be promised: of a job
         whose quota is exceeded (others are planned around it all the same), and of one that is not
@@ -87,8 +88,7 @@ def start_bounds(
         average_wait_s = np.full(len(pending), settings.average_wait_s)
     limited = _planned_on_limits(snapshot)
     policy = Policy(order, Backfill.CONSERVATIVE)
-    everything = np.concatenate([limited.running.requested_time, limited.pending.requested_time])
-    start = forward_runs(limited, policy, everything[None, :], threads=1)[0, len(limited.running) :]
+    start = first_plan(limited, policy)
     slack = [
         _slack(settings, user, political, planned - since, wait)
         for user, political, planned, since, wait in zip(
