@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 ASSETS = Path(__file__).parents[1] / "assets/slurm/26.05"
+USERS = 200
 COMMANDS = {
     "squeue": 'cat "$here/squeue.json"',
     "sprio": 'cat "$here/sprio.txt"',
     "sinfo": 'cat "$here/sinfo.txt"',
     "sacct": """echo '{"jobs": [], "errors": []}'""",
-    "sacctmgr": "true",
+    "sacctmgr": 'cat "$here/$3.txt"',
+    "sshare": 'cat "$here/sshare.txt"',
+    "sdiag": 'cat "$here/sdiag.txt"',
     "scontrol": """if [ $# = 0 ]; then cat >> "$here/changes"; else cat "$here/$2.txt"; fi""",
 }
 
@@ -21,23 +25,39 @@ COMMANDS = {
 class PrintedSlurm:
     """A folder of Slurm's commands, and what they print.
 
-    Jobs run on all nodes but 25, and others wait.
+    Jobs run on all nodes but 25, and others wait, for one of so many processors.
     """
 
     def __init__(
-        self, folder: Path, now: int, *, nodes: int, cpus: int, waiting: int, running: int
+        self,
+        folder: Path,
+        now: int,
+        *,
+        nodes: int,
+        cpus: int,
+        waiting: int,
+        running: int,
+        widths: Sequence[int] = (1, 32, 64, 512, 4_096),
     ) -> None:
         self.folder, self.now = folder, now
-        self.nodes, self.cpus = nodes, cpus
+        self.nodes, self.cpus, self.widths = nodes, cpus, widths
         self.random = random.Random(1)
         for name, line in COMMANDS.items():
             script = folder / name
             script.write_text(f'#!/bin/sh\nhere="{folder}"\n{line}\n', encoding="utf-8")
             script.chmod(0o755)
         config = (ASSETS / "scontrol-config.txt").read_text(encoding="utf-8")
+        # As a site has it, not the test cluster that was recorded: priorities by age, no hurry.
+        config = config.replace("PriorityWeightAge       = 0", "PriorityWeightAge       = 1000")
+        parameters = next(line for line in config.splitlines() if "SchedulerParameters" in line)
+        config = config.replace(parameters, "SchedulerParameters     = bf_continue")
         self.write("config.txt", config)
         self.write("sinfo.txt", f"{(nodes - 25) * cpus}/{25 * cpus}/0/{nodes * cpus}\n")
         self.write("federation.txt", "")
+        for name, text in self.accounting().items():
+            self.write(name, text)
+        for name in ("sdiag.txt", "licenses.txt"):
+            self.write(name, (ASSETS / "site" / name).read_text(encoding="utf-8"))
         self.write("reservation.txt", "No reservations in the system\n")
         part = (ASSETS / "scontrol-partition.txt").read_text(encoding="utf-8").splitlines()[0]
         halves = {"main": f"n[1-{nodes}]", "short": f"n[1-{nodes // 2}]"}
@@ -65,14 +85,39 @@ class PrintedSlurm:
             self.wait()
 
     def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text, encoding="utf-8")
+        """Write a file at once, as a command may read it meanwhile."""
+        whole = self.folder / "being-written"
+        whole.write_text(text, encoding="utf-8")
+        whole.replace(self.folder / name)
+
+    def accounting(self) -> dict[str, str]:
+        """What accounting tells: one account, of which all users are."""
+        recorded = {
+            name: (ASSETS / "site" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+            for name in ("qos", "users", "sshare")
+        }
+        users = [f"user{each}" for each in range(USERS)]
+        head = "Cluster|Account|User|ParentName|Share|QOS"
+        associations = [
+            "lab|root|||1|normal",
+            "lab|root|root||1|normal",
+            "lab|physics||root|1|normal",
+            *(f"lab|physics|{user}||1|normal" for user in users),
+        ]
+        texts = {
+            "assoc": [head, *associations],
+            "qos": recorded["qos"][:2],
+            "user": [recorded["users"][0], *(f"{user}|physics|None" for user in users)],
+            "sshare": recorded["sshare"][:3],
+        }
+        return {f"{name}.txt": "\n".join(lines) + "\n" for name, lines in texts.items()}
 
     def add(self, state: str, processors: int, limit_min: int, since: int, **more: Any) -> None:
         """Add a job with an identity of its own."""
         job = {
             **self.patterns[state],
             "job_id": self.next_id,
-            "user_name": f"user{self.next_id % 200}",
+            "user_name": f"user{self.next_id % USERS}",
             "cpus": number(processors),
             "tasks": number(processors),
             "time_limit": number(limit_min),
@@ -114,7 +159,7 @@ class PrintedSlurm:
     def wait(self) -> None:
         self.add(
             "PENDING",
-            self.random.choice([1, 32, 64, 512, 4_096]),
+            self.random.choice(self.widths),
             self.random.choice([10, 60, 240, 1440]),
             self.now - self.random.randint(0, 80_000),
             partition=self.random.choice(["main", "main", "short"]),
@@ -140,21 +185,28 @@ class PrintedSlurm:
         waiting = [job for job in self.jobs if job["job_state"] == ["PENDING"]]
         self.write("squeue.json", json.dumps(self.reply, indent=1))
         self.write("sprio.txt", "".join(f"{job['job_id']}|0|1|0 0 0 0 0 0 0 \n" for job in waiting))
-        line = (ASSETS / "site/nodes-lines.txt").read_text(encoding="utf-8").splitlines()[0]
-        name = line.split()[0]
-        fields = dict(part.split("=", 1) for part in line.split() if "=" in part)
-        changed = {
+        recorded = (ASSETS / "site/nodes-lines.txt").read_text(encoding="utf-8").split("\n\n")[0]
+        fields = dict(part.split("=", 1) for part in recorded.split() if "=" in part)
+        every = {
+            "NodeHostName": "n",
+            "CPUAlloc": self.cpus,
             "CPUEfctv": self.cpus,
             "CPUTot": self.cpus,
+            "Sockets": self.cpus,
             "State": "MIXED",
             "Partitions": "main,short",
+            "CfgTRES": f"cpu={self.cpus},mem=500G,billing={self.cpus}",
+            "AllocTRES": f"cpu={self.cpus}",
         }
         lines = []
         for node in range(1, self.nodes + 1):
-            changed |= {"CPULoad": f"{self.random.random():.2f}"}
-            words = {**fields, **changed}
-            text = " ".join(f"{key}={value}" for key, value in words.items())
-            lines.append(text.replace(name, f"NodeName=n{node}"))
+            own = {
+                "NodeName": f"n{node}",
+                "CPULoad": f"{self.random.random():.2f}",
+                "Partitions": "main,short" if node <= self.nodes // 2 else "main",
+            }
+            words = fields | every | own
+            lines.append(" ".join(f"{key}={value}" for key, value in words.items()))
         self.write("node.txt", "\n".join(lines))
 
     def pass_time(self) -> None:

@@ -36,6 +36,8 @@ from tests.benchmarks.printed_slurm import PrintedSlurm
 from tests.support.processes.daemon_process import SERVE
 
 NODES, CPUS, RUNNING, FINISHED = 1_000, 32, 500, 20_000
+WIDTHS = (1, 8, 64, 256)
+"""Processors that the jobs ask for."""
 POLL_S = 60
 WATCHED_S = 240
 MEGABYTE = 1_000_000
@@ -133,7 +135,7 @@ def finished(slurm: PrintedSlurm) -> Iterator[FinishedRecord]:
             f"old{number}",
             f"user{number % 200}",
             None,
-            rng.choice([1, 32, 64, 512, 4_096]),
+            rng.choice(WIDTHS),
             limit_s,
             submitted,
             rng.choice(["main", "main", "short"]),
@@ -173,6 +175,7 @@ def test_a_daemon_beside_a_deep_queue(pending: int, benchmark: Any) -> None:
         cpus=CPUS,
         waiting=pending,
         running=RUNNING,
+        widths=WIDTHS,
     )
     slurm.publish()
     waiting = [str(job["job_id"]) for job in slurm.jobs if job["job_state"] == ["PENDING"]]

@@ -22,7 +22,6 @@ from foretime_sim.waits.moment import Moment
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.pbs_moment import under_pbs
 from foretime_sidecar.forecasts.slurm_moment import under_slurm
-from foretime_sidecar.queue.time_bound import TimeBound, TooLongError
 
 logger = logging.getLogger("foretime")
 
@@ -93,7 +92,7 @@ class SiteRuns:
     models
         Taught by their owner.
     most_s
-        What one run may take, seconds; infinite: as long as it takes.
+        What one run may take, seconds of a processor; infinite: as long as it takes.
 
     Attributes
     ----------
@@ -115,7 +114,7 @@ class SiteRuns:
         self.leaves_out: tuple[str, ...] = ()
         self._known = known
         self._ladder = ForecastLadder(most_jobs, models, NOW_S, knows_limits=True)
-        self._bound = TimeBound(most_s)
+        self._most_s = most_s
         self._slow: tuple[int, int, str] | None = None  # jobs, when, and what was said
         self._coarse = False
         self._said = ""
@@ -211,22 +210,18 @@ class SiteRuns:
                 exactly_s, planned_s = self._once(moment)
                 if self._ladder.can_afford(exactly_s, _ENOUGH):
                     trial = _Trial("", planned_s)
-            if not self._ladder.can_afford(took_s) and not math.isinf(self._bound.limit_s):
+            if not self._ladder.can_afford(took_s) and not math.isinf(self._most_s):
                 trial = _Trial(f"a run of {jobs:,} jobs takes {took_s:.1f} s")
-        except TooLongError:
-            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {self._bound.limit_s:g} s")
+        except TimeoutError:
+            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {self._most_s:g} s")
         self._slow = (jobs, now, trial.too_slow) if trial.too_slow else None
         return trial
 
     def _once(self, moment: Moment) -> tuple[float, Float64Array]:
         """Plan the queue; give how long that took, seconds of a processor, and the plan."""
-
-        def run_once() -> tuple[float, Float64Array]:
-            began = time.thread_time()
-            planned_s = planned_waits(moment)
-            return time.thread_time() - began, planned_s
-
-        return self._bound.run(run_once)
+        began = time.thread_time()
+        planned_s = planned_waits(moment, most_cpu_s=self._most_s)
+        return time.thread_time() - began, planned_s
 
     def _note(self, why_not: str) -> None:
         self._known.note_runs(why_not)

@@ -112,15 +112,15 @@ class Daemon:
             )
             undo.pop_all()
         self._background: list[BackgroundThread] = []
-        news: BackgroundThread | None = None
+        self._news: BackgroundThread | None = None
         if self.sidecar.notifier is not None:
-            news = BackgroundThread("news of starts", self.sidecar.notifier, _NEWS_PERCENT)
-            self._background.append(news)
+            self._news = BackgroundThread("news of starts", self.sidecar.notifier, _NEWS_PERCENT)
+            self._background.append(self._news)
         self.forecasts = BackgroundThread(
             "forecasts of waits",
             self.sidecar.waits,
             settings.forecast.cpu_percent,
-            None if news is None else news.wake,
+            self._forecasts_were_made,
         )
         self._background.append(self.forecasts)
         if self.sidecar.site is not None:
@@ -264,7 +264,18 @@ class Daemon:
             logger.error("%s", failure)
         self.health.last_error = failures[-1] if failures else ""
         for thread in self._background:
-            thread.wake()
+            if thread is not self.shadow or self._first_forecasts_are_made():
+                thread.wake()
+
+    def _first_forecasts_are_made(self) -> bool:
+        """Whether the processor is free for what nobody waits for; also if forecasts fail."""
+        waits = self.sidecar.waits
+        return waits.board is not None or waits.failures > 0
+
+    def _forecasts_were_made(self) -> None:
+        for thread in (self._news, self.shadow):
+            if thread is not None:
+                thread.wake()
 
     def _tried(self, step: Callable[[int], None]) -> str:
         """Do a step; give what failed, "" if nothing did."""

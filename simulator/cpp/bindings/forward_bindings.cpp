@@ -85,9 +85,11 @@ Arrivals arrivals(Column first, Column actual_runtime, Column submit_time, Colum
 }
 
 Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arrivals,
-          const std::optional<std::vector<std::size_t>>& only, std::size_t threads, Seconds until) {
+          const std::optional<std::vector<std::size_t>>& only, std::size_t threads, Seconds until,
+          double most_cpu_s) {
   const std::size_t jobs = beginning.running.size() + beginning.pending.size();
-  const Samples samples{actual_runtime.shape(0), actual_runtime.data(), arrivals, until};
+  const Samples samples{actual_runtime.shape(0), actual_runtime.data(), arrivals, until,
+                        most_cpu_s};
   const std::size_t columns = only ? only->size() : jobs;
   nb::capsule owner;
   auto* start_time = owned_array<std::int64_t>(samples.count * columns, owner);
@@ -100,9 +102,12 @@ Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arriv
     return PyErr_CheckSignals() != 0;
   };
   bool complete = false;
-  {
+  try {
     const nb::gil_scoped_release unlocked;
     complete = forward_runs(beginning, samples, only, threads, start_time, interrupted);
+  } catch (const TookTooLong&) {
+    PyErr_SetString(PyExc_TimeoutError, "a forward run has taken longer than it may");
+    throw nb::python_error();
   }
   if (!complete) throw nb::python_error();
   return Table(start_time, {samples.count, columns}, owner);
@@ -288,7 +293,7 @@ void register_forward(nb::module_& m) {
       .def("add_limit", &add_limit, nb::arg("jobs"), nb::arg("most_jobs").none(),
            nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
-           nb::arg("threads"), nb::arg("until"))
+           nb::arg("threads"), nb::arg("until"), nb::arg("most_cpu_s"))
       .def("first_pass", &first_pass_of)
       .def("first_plan", &first_plan_of)
       .def("engine", &begun_engine, nb::arg("actual_runtime"));

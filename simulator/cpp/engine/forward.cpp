@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <ctime>
 #include <exception>
 #include <mutex>
 #include <numeric>
@@ -260,6 +262,24 @@ void begin(Engine& engine, const Beginning& beginning, const Samples& samples,
   }
 }
 
+double thread_cpu_s() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+// Runs an engine as far as is asked for; whether all who are awaited have started.
+bool finish_in_time(Engine& engine, const Samples& samples) {
+  if (std::isinf(samples.most_cpu_s)) return engine.finish_awaited(samples.until);
+  const double until_s = thread_cpu_s() + samples.most_cpu_s;
+  engine.set_interrupted([until_s] { return thread_cpu_s() > until_s; });
+  try {
+    return engine.finish_awaited(samples.until);
+  } catch (const Interrupted&) {
+    throw TookTooLong();
+  }
+}
+
 void run_sample(const Beginning& beginning, const Samples& samples, const Prepared& prepared,
                 std::size_t sample, Seconds* start_time) {
   Engine engine(beginning.machine, beginning.policy, beginning.now, beginning.reservations);
@@ -269,7 +289,7 @@ void run_sample(const Beginning& beginning, const Samples& samples, const Prepar
   const std::size_t running = beginning.running.size();
   const std::size_t jobs = running + beginning.pending.size();
   // A limit of the site may never let a job start.
-  if (!engine.finish_awaited(samples.until) && samples.until == kNever && !prepared.slurm &&
+  if (!finish_in_time(engine, samples) && samples.until == kNever && !prepared.slurm &&
       !prepared.pbs) {
     throw std::logic_error("a forward run left jobs waiting for ever");
   }

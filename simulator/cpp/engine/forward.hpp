@@ -1,6 +1,7 @@
 // Forward runs: many futures of one moment, each in an engine of its own, on several threads.
 #pragma once
 
+#include <limits>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -94,7 +95,11 @@ struct Samples {
   const Seconds* actual_runtime = nullptr;  // a row a sample: the running jobs, then the pending
   Arrivals arrivals;
   Seconds until = kNever;  // runs end there; who has not started by then never does
+  double most_cpu_s = std::numeric_limits<double>::infinity();  // of each
 };
+
+// A run has taken more of a processor's time than it may.
+struct TookTooLong {};
 
 // How each pending job starts in one pass at the moment itself, all that run going on beyond it.
 std::vector<StartedBy> first_pass(const Beginning& beginning);
@@ -113,7 +118,7 @@ std::unique_ptr<Engine> begun(const Beginning& beginning, const Seconds* actual_
 // order.
 //
 // `interrupted` is called between samples, on the calling thread alone: once it is true, or a
-// sample has thrown, no more are begun. True if every sample was run.
+// sample has thrown, no more are begun. True if every sample was run. Throws TookTooLong.
 bool forward_runs(const Beginning& beginning, const Samples& samples,
                   const std::optional<std::vector<std::size_t>>& only, std::size_t threads,
                   Seconds* start_time, const std::function<bool()>& interrupted);

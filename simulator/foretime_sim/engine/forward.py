@@ -8,6 +8,7 @@ threads.
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Sequence
@@ -194,6 +195,7 @@ def start_times_of(
     arrivals: SampledArrivals | None = None,
     threads: int | None = None,
     until: int | None = None,
+    most_cpu_s: float = math.inf,
 ) -> Int64Array:
     """Say when some pending jobs start, in each of many samples; runs end when they have.
 
@@ -207,6 +209,8 @@ def start_times_of(
     until
         Runs end at this time, seconds: who has not started by then has `NEVER`. ``None``: they
         go on until all jobs asked about have started.
+    most_cpu_s
+        What each run may take, seconds of a processor.
 
     Returns
     -------
@@ -218,6 +222,8 @@ def start_times_of(
     InputError
         As `forward_runs`, or if a job runs already, there is none of that column, or it is named
         twice.
+    TimeoutError
+        If a run takes longer.
     """
     single = isinstance(jobs, int | np.integer)
     named = [operator.index(job) for job in np.atleast_1d(np.asarray(jobs))]
@@ -233,7 +239,7 @@ def start_times_of(
         if at in seen:
             raise InputError(f"job {running + at} is asked about twice")
         seen.add(at)
-    starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads, until)
+    starts = _run(snapshot, policy, actual_runtime, only, arrivals, threads, until, most_cpu_s)
     return starts[:, 0] if single else starts
 
 
@@ -273,7 +279,7 @@ def first_pass(snapshot: Snapshot, policy: Policy) -> Int8Array:
 
 
 def first_plan(snapshot: Snapshot, policy: Policy) -> Int64Array:
-    """Say when pending jobs start by the plan that one scheduling pass makes at a snapshot's moment.
+    """Say when pending jobs start by the plan that one pass makes at the moment of a snapshot.
 
     Running jobs are expected to end when the policy says so.
 
@@ -320,7 +326,8 @@ def _run(
     only: list[int] | None,
     arrivals: SampledArrivals | None,
     threads: int | None,
-    until: int | None,
+    until: int | None = None,
+    most_cpu_s: float = math.inf,
 ) -> Int64Array:
     runtimes = _checked_runtimes(snapshot, actual_runtime)
     if threads is None:
@@ -345,7 +352,9 @@ def _run(
             elif names is not None:
                 own_pbs_arrivals(coming, names, told_of(ToldPbsJob, arrivals.owners), owner)
     end = CORE_NEVER if until is None else until
-    starts: Int64Array = np.minimum(beginning.run(runtimes, coming, only, threads, end), NEVER)
+    starts: Int64Array = np.minimum(
+        beginning.run(runtimes, coming, only, threads, end, most_cpu_s), NEVER
+    )
     return starts
 
 

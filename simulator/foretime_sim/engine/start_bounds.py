@@ -36,8 +36,8 @@ class StartBounds:
     Attributes
     ----------
     planned_start
-        When each is planned to start if every job runs until it is killed; `NEVER` of one that is not
-        in the queue yet.
+        When each is planned to start if every job runs until it is killed; `NEVER` of one that is
+        not in the queue yet.
     latest_start
         The planned start and the initial slack. Masked where nothing can be promised: of a job
         whose quota is exceeded (others are planned around it all the same), and of one that is not

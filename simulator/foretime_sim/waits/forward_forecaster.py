@@ -207,7 +207,9 @@ class ForwardForecaster:
             self._arrivals.finished(job)
 
 
-def planned_waits(moment: Moment, within_s: int | None = None) -> Float64Array:
+def planned_waits(
+    moment: Moment, within_s: int | None = None, most_cpu_s: float = math.inf
+) -> Float64Array:
     """Give the waits of the jobs asked about if all took their requests and nobody came later.
 
     Parameters
@@ -216,18 +218,31 @@ def planned_waits(moment: Moment, within_s: int | None = None) -> Float64Array:
         Who is asked about.
     within_s
         The plan goes no further, seconds; ``None``: until all of them have started.
+    most_cpu_s
+        What planning may take, seconds of a processor.
 
     Returns
     -------
     Float64Array
         Seconds, NaN for a job that does not start; shape (asked,).
+
+    Raises
+    ------
+    TimeoutError
+        If planning takes longer.
     """
     if not len(moment.asked):
         return np.zeros(0)
     requested = np.array([[job.requested_time for job in moment.requests]], dtype=np.int64)
     until = None if within_s is None else moment.now + within_s
     starts = start_times_of(
-        moment.asked, moment.snapshot, moment.policy, requested, threads=1, until=until
+        moment.asked,
+        moment.snapshot,
+        moment.policy,
+        requested,
+        threads=1,
+        until=until,
+        most_cpu_s=most_cpu_s,
     )
     return np.where(starts[0] < NEVER, starts[0] - moment.now, np.nan)
 

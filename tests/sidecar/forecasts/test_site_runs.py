@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -193,31 +192,21 @@ def test_a_mistake_of_the_model_costs_its_answers_alone(
 
 
 class Slow:
-    """Runs that take some of a processor's time, seconds, or until they are let go; counted."""
+    """Runs that take some of a processor's time, seconds, or all that they may; counted."""
 
     def __init__(self, took_s: float = 0.0, *, hangs: bool = False) -> None:
         self.took_s = took_s
         self.hangs = hangs
         self.runs = 0
-        self._let_go = threading.Event()
 
-    def __call__(self, moment: Moment) -> Float64Array:
+    def __call__(self, moment: Moment, *, most_cpu_s: float) -> Float64Array:
         self.runs += 1
         if self.hangs:
-            self._let_go.wait(60)
+            raise TimeoutError
         until = time.thread_time() + self.took_s
         while time.thread_time() < until:
             pass
         return np.zeros(len(moment.asked))
-
-    def let_go(self) -> None:
-        """End the run that was begun, and wait for its end; those to come are quick."""
-        self.hangs = False
-        self._let_go.set()
-        for thread in threading.enumerate():
-            if thread.name == "bounded":
-                thread.join(60)
-        self._let_go.clear()
 
 
 def site_runs_of(
@@ -242,12 +231,12 @@ def test_a_queue_that_takes_too_long_is_left_to_others_and_tried_again(
     assert known.noted == "a run of 11 jobs takes longer than 0.5 s"
     assert not answers(runs, look(*jobs, now=NOW + 60))
     assert slow.runs == 1
-    slow.let_go()
+    slow.hangs = False
     assert answers(runs, look(*jobs[:5], now=NOW + 120))
     assert (slow.runs, known.noted) == (3, "")  # coarsely, then in full
     slow.hangs = True
     assert not answers(runs, look(*jobs, now=NOW + 180))
-    slow.let_go()
+    slow.hangs = False
     assert not answers(runs, look(*jobs, now=NOW + 900))
     assert answers(runs, look(*jobs, now=NOW + 180 + 1800))
 
@@ -265,11 +254,11 @@ def test_with_too_few_samples_in_the_time_it_is_left_to_others(
 class ByDetail(Slow):
     """Runs that are quick only where they are coarse."""
 
-    def __call__(self, moment: Moment) -> Float64Array:
+    def __call__(self, moment: Moment, *, most_cpu_s: float) -> Float64Array:
         slurm = moment.policy.backfill
         assert isinstance(slurm, Slurm)
         self.took_s = 0.01 if slurm.coarse else 0.1
-        return super().__call__(moment)
+        return super().__call__(moment, most_cpu_s=most_cpu_s)
 
 
 def test_a_long_queue_is_run_coarsely_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

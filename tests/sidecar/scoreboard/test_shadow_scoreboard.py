@@ -561,13 +561,27 @@ def test_the_daemon_scores_in_a_thread_and_saves_at_its_end(tmp_path: Path) -> N
     assert daemon.sidecar.scoreboard is not None
     daemon.shadow.start()
     daemon.poll_once()
+    assert not daemon.shadow._looked.is_set(), "forecasts come first"
+    daemon.forecasts.start()
     until = time.monotonic() + 60
     while daemon.sidecar.scoreboard.board is None or not daemon.sidecar.scoreboard.board.complete:
         assert time.monotonic() < until
         time.sleep(0.01)
-    daemon.shadow.end()
-    assert daemon.shadow.has_ended(60)
-    assert daemon.sidecar.store.rows("SELECT count(*) FROM model_states")[0][0] == 1
+    for thread in (daemon.shadow, daemon.forecasts):
+        thread.end()
+        assert thread.has_ended(60)
+    saved = daemon.sidecar.store.rows("SELECT count(*) FROM model_states WHERE name = ?", (STATE,))
+    assert saved[0][0] == 1
+    daemon.sidecar.store.close()
+    daemon._listener.close()
+
+
+def test_scores_are_made_where_forecasts_fail(tmp_path: Path) -> None:
+    daemon = daemon_in(tmp_path, names=NAMES)
+    assert daemon.shadow is not None
+    daemon.sidecar.waits.failures = 1
+    daemon.poll_once()
+    assert daemon.shadow._looked.is_set()
     daemon.sidecar.store.close()
     daemon._listener.close()
 

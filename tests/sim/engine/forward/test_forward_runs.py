@@ -15,9 +15,10 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_sim.engine.forward import SampledArrivals, forward_runs, start_times_of, usable_cores
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.engine.stepwise import Engine
+from foretime_sim.machines.machine import Machine
 from foretime_sim.machines.reservations import AdvanceReservation
 from foretime_sim.policies.backfilling import Backfilling, Place
-from foretime_sim.policies.families import FAMILIES
+from foretime_sim.policies.families import FAMILIES, Backfill
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.python_policy import PythonOrder
@@ -357,6 +358,20 @@ def test_what_is_impossible_is_said() -> None:
         forward_runs(snapshot, Policy(), one, arrivals=late)
     with pytest.raises(InputError, match="arrivals: row 0: sample is 1, it must be from 0 to 0"):
         forward_runs(snapshot, Policy(), one, arrivals=replace(late, sample=array([1])))
+
+
+def test_a_run_ends_after_the_time_that_it_may_take() -> None:
+    """On nodes, where each end has all that wait planned anew."""
+    policy = Policy(backfill=Backfill.CONSERVATIVE)
+    engine = Engine(64, policy, machine=Machine.flat(64))
+    for number in range(800):
+        engine.submit(0, 1 + number % 7, 9, 1_000 + number)
+    snapshot = Snapshot.of(engine)
+    runtimes = np.full((1, len(snapshot)), 9)
+    began = time.thread_time()
+    with pytest.raises(TimeoutError, match="longer than it may"):
+        start_times_of(-1, snapshot, policy, runtimes, threads=1, most_cpu_s=0.05)
+    assert time.thread_time() - began < 2
 
 
 def test_threads_go_by_the_cores_that_this_process_may_use() -> None:
