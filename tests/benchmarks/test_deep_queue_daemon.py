@@ -1,6 +1,6 @@
 """A daemon, from its start on, beside a Slurm with 1,000, 10,000 and 100,000 pending jobs.
 
-The daemon is a process of its own with 20,000 finished jobs in its store and a Slurm of 1,000 nodes
+The daemon, without any extra, is a process of its own with 20,000 finished jobs in its store and a Slurm of 1,000 nodes
 that is printed by small scripts. A third of a minute after each look some jobs come and go. Goals
 for 10,000 pending jobs: all are forecast within 15 s of CPU from the start on (a tenth of that for
 1,000); no answer is of a look older than two polls and a minute; of the answers about waiting jobs
@@ -33,6 +33,7 @@ from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.store.store import Store
 
 from tests.benchmarks.printed_slurm import PrintedSlurm
+from tests.support.processes.base_install_daemon import EXTRAS
 from tests.support.processes.daemon_process import SERVE
 
 NODES, CPUS, RUNNING, FINISHED = 1_000, 32, 500, 20_000
@@ -41,6 +42,8 @@ WIDTHS = (1, 8, 64, 256)
 POLL_S = 60
 WATCHED_S = 240
 MEGABYTE = 1_000_000
+BASE = f"import sys\nsys.modules |= dict.fromkeys({EXTRAS})\n"
+"""Begins a daemon as where no extra is installed."""
 
 
 class Served:
@@ -67,7 +70,7 @@ class Served:
         (folder / "foretime.toml").write_text("\n".join(lines) + "\n")
         self.log = (folder / "log").open("w")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, "--settings", str(folder / "foretime.toml")],
+            [sys.executable, "-c", BASE + SERVE, "--settings", str(folder / "foretime.toml")],
             stdout=self.log,
             stderr=self.log,
         )

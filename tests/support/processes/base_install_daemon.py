@@ -10,7 +10,7 @@ from pathlib import Path
 
 EXTRAS = (
     "cryptography", "dask_jobqueue", "distributed", "lupa", "matplotlib", "pandas", "playwright",
-    "pyarrow", "pyslurm", "sklearn",
+    "pyarrow", "pyslurm", "sklearn", "threadpoolctl",
 )  # fmt: skip
 """Of pyproject.toml's optional dependencies, what is imported."""
 NOW = 1_700_000_000
