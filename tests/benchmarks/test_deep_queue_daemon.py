@@ -1,7 +1,7 @@
 """A daemon, from its start on, beside a Slurm with 1,000, 10,000 and 100,000 pending jobs.
 
-The daemon, without any extra, is a process of its own with 20,000 finished jobs in its store and a Slurm of 1,000 nodes
-that is printed by small scripts. A third of a minute after each look some jobs come and go. Goals
+The daemon, without any extra, is a process of its own with 20,000 finished jobs in its store and a
+Slurm of 1,000 nodes that is printed by small scripts. Each 20 s some jobs come and go. Goals
 for 10,000 pending jobs: all are forecast within 15 s of CPU from the start on (a tenth of that for
 1,000); no answer is of a look older than two polls and a minute; of the answers about waiting jobs
 99 of 100 come within 50 ms, of those about jobs not yet submitted within 1 s, the page within 1 s;

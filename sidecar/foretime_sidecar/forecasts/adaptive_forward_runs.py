@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster, planned_waits
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.newcomers import Newcomers
+from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 from foretime_sidecar.forecasts.sample_cache import DrawnOnce
 
@@ -37,8 +39,6 @@ _SAMPLED_JOBS = 240_000
 _FEWEST_OF_ONE = 10
 # The plan, and the runs that tell until when arrivals matter, take as long as so many samples.
 _BEFORE_SAMPLES = 3
-# So long others wait for a turn.
-_TURN_S = 1.0
 _OVER_S = 10 * 365 * 86_400
 
 
@@ -55,8 +55,8 @@ class _Budget:
         That run samples.
     fewest
         Samples that are run however long they take.
-    between
-        Is called between samples, every second or so.
+    turns
+        Of those who wait meanwhile.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ class _Budget:
         budget_s: float,
         threads: int,
         fewest: int = 1,
-        between: Callable[[], None] | None = None,
+        turns: Turns = NOBODY_WAITS,
     ) -> None:
         self.run = 0
         self._fewest = fewest
-        self._between = between
+        self._turns = turns
         self._budget_s = budget_s
         self._threads = threads
         self._began = self._sampling_since = time.thread_time()
@@ -96,12 +96,13 @@ class _Budget:
             took_s = max(time.thread_time() - self._sampling_since, 1e-9)
             fit = int((self._budget_s - self.spent_s()) * done / took_s)
             fit = max(fit, self._fewest - done)
-            if self._between is not None:
-                fit = min(fit, max(int(_TURN_S * done / took_s), 1))
-                self._between()
             more = max(min(fit, samples - done, 3 * done), 0)
         self.run = done + more
         return more
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Let those go who wait."""
+        return self._turns.aside()
 
 
 class SampleModels:
@@ -165,15 +166,15 @@ class ForecastLadder:
         Whether a quarter of the work must do, as the machine has other.
     drawn
         Samples that the last forecast of the queue was made of.
-    between
-        Is called every second or so while the queue is forecast; ``None``: nothing is.
+    turns
+        Of those who wait while the queue is forecast.
     is_spared
         Says whether there is no time to forecast the queue; ``None``: there is.
     """
 
     name = "forward"
     oracle = False
-    between: Callable[[], None] | None = None
+    turns: Turns = NOBODY_WAITS
     is_spared: Callable[[], bool] | None = None
 
     def __init__(
@@ -225,7 +226,7 @@ class ForecastLadder:
         """Say how much longer the jobs asked about will wait; `planned_waits` if they are known."""
         if self.is_spared is not None and self.is_spared():
             return WaitForecasts.none(len(moment.asked))
-        forecasts, pace = self._forecast(moment, _ALL_S, self.between, planned_s)
+        forecasts, pace = self._forecast(moment, _ALL_S, self.turns, planned_s)
         self.drawn = 0 if pace is None else pace.run
         # A run for one job ends when it has started, and tells little.
         if pace is not None and pace.run and len(moment.asked) > 1:
@@ -244,14 +245,14 @@ class ForecastLadder:
         self,
         moment: Moment,
         all_s: float,
-        between: Callable[[], None] | None = None,
+        turns: Turns = NOBODY_WAITS,
         planned_s: Float64Array | None = None,
     ) -> tuple[WaitForecasts, _Budget | None]:
         kept = kept_by_limits(moment.snapshot)
         if self._knows_limits or not kept.any():
-            return self._forecast_all(moment, all_s, between, planned_s)
+            return self._forecast_all(moment, all_s, turns, planned_s)
         free = ~kept[moment.asked - len(moment.snapshot.running)]
-        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s, between, None)
+        some, pace = self._forecast_all(_without_kept(moment, kept, free), all_s, turns, None)
         answer = WaitForecasts.none(len(free))
         answer.wait_s[free], answer.starts_now[free] = some.wait_s, some.starts_now
         plans_s = np.full(len(free), np.nan)
@@ -262,7 +263,7 @@ class ForecastLadder:
         self,
         moment: Moment,
         all_s: float,
-        between: Callable[[], None] | None,
+        turns: Turns,
         planned_s: Float64Array | None,
     ) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)
@@ -273,7 +274,7 @@ class ForecastLadder:
         threads = usable_cores() if asked == 1 and not self.hurried else 1
         budget_s = _ONE_S if asked == 1 else all_s
         fewest = _FEWEST_OF_ONE if asked == 1 else 1
-        pace = _Budget(budget_s / 4 if self.hurried else budget_s, threads, fewest, between)
+        pace = _Budget(budget_s / 4 if self.hurried else budget_s, threads, fewest, turns)
         forward = ForwardForecaster(
             self.name,
             self._models.runtimes,
@@ -285,7 +286,8 @@ class ForecastLadder:
             now_within_s=self._now_within_s,
         )
         if planned_s is None:
-            planned_s = planned_waits(moment)
+            with turns.aside():
+                planned_s = planned_waits(moment)
         return forward.beside_plan(moment, planned_s), pace
 
     def submitted(self, job: JobRequest) -> None:

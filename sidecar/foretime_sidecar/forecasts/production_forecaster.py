@@ -8,7 +8,7 @@ job lasts. The daemon learns whose word has come true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.fallback_forecaster import Backlog
@@ -66,10 +67,6 @@ _SITE_KNOWN = ChoiceSettings(fewest=100, fewest_days=5, sureness=2)
 """Running the queue forward as its scheduler does has the word unless another is surely better."""
 
 
-def _nothing() -> None:
-    """Let nobody go in between."""
-
-
 class CalibratedBest:
     """A `foretime_sidecar.forecasts.wait_forecasting.ServedForecaster`.
 
@@ -92,7 +89,7 @@ class CalibratedBest:
         self._most_jobs = most_jobs
         self._known = known
         self._most_s = most_s
-        self._between: Callable[[], None] = _nothing
+        self._turns: Turns = NOBODY_WAITS
         self.forget()
 
     def forget(self) -> None:
@@ -112,7 +109,7 @@ class CalibratedBest:
             [*forecasters, Backlog()], "best", _CHOICE if self._known is None else _SITE_KNOWN
         )
         self._calibrated = CalibratedForecaster(self._best, self.name, now_within_s=NOW_S)
-        self.between = self._between
+        self.turns = self._turns
 
     @property
     def hurried(self) -> bool:
@@ -126,15 +123,15 @@ class CalibratedBest:
             self._site_runs.hurried = hurried
 
     @property
-    def between(self) -> Callable[[], None]:
-        """What is called every second or so while the whole queue is forecast."""
-        return self._between
+    def turns(self) -> Turns:
+        """Of those who wait while the whole queue is forecast."""
+        return self._turns
 
-    @between.setter
-    def between(self, between: Callable[[], None]) -> None:
-        self._between = self._ladder.between = between
+    @turns.setter
+    def turns(self, turns: Turns) -> None:
+        self._turns = self._ladder.turns = self._calibrated.turns = turns
         if self._site_runs is not None:
-            self._site_runs.between = between
+            self._site_runs.turns = turns
 
     @property
     def knows_limits(self) -> bool:

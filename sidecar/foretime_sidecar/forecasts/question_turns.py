@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 
 
 class QuestionTurns:
@@ -29,6 +31,15 @@ class QuestionTurns:
             self._is_held = False
             self._gone += 1
             self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let others go while native code runs; only for the thread that holds it."""
+        self._give_up()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     def give_way(self) -> None:
         """Let those go first who wait now; only for the thread that holds it."""

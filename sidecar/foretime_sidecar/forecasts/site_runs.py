@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import planned_waits
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.turns import Turns
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.pbs_moment import under_pbs
@@ -150,13 +150,13 @@ class SiteRuns:
         return self._ladder.is_quick_for_one()
 
     @property
-    def between(self) -> Callable[[], None] | None:
+    def turns(self) -> Turns:
         """As of `ForecastLadder`."""
-        return self._ladder.between
+        return self._ladder.turns
 
-    @between.setter
-    def between(self, between: Callable[[], None]) -> None:
-        self._ladder.between = between
+    @turns.setter
+    def turns(self, turns: Turns) -> None:
+        self._ladder.turns = turns
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait.
@@ -220,7 +220,8 @@ class SiteRuns:
     def _once(self, moment: Moment) -> tuple[float, Float64Array]:
         """Plan the queue; give how long that took, seconds of a processor, and the plan."""
         began = time.thread_time()
-        planned_s = planned_waits(moment, most_cpu_s=self._most_s)
+        with self.turns.aside():
+            planned_s = planned_waits(moment, most_cpu_s=self._most_s)
         return time.thread_time() - began, planned_s
 
     def _note(self, why_not: str) -> None:

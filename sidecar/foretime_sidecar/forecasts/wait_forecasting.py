@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.turns import Turns
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.forecasts.alike_waits import MOST, AlikeWaits
@@ -79,12 +80,12 @@ class ServedForecaster(WaitForecaster, Protocol):
     ----------
     hurried
         Whether less work must do, as the machine has other.
-    between
-        Is called every second or so while the whole queue is forecast: then others may `consider`.
+    turns
+        Of those who wait while the whole queue is forecast: then others may `consider`.
     """
 
     hurried: bool
-    between: Callable[[], None]
+    turns: Turns
 
     @property
     def knows_limits(self) -> bool:
@@ -248,7 +249,7 @@ class WaitForecasting:
         self._has_board = threading.Event()
         # One forward run at a time, as a service node has other work; questions overtake the queue.
         self._one_at_a_time = QuestionTurns()
-        forecaster.between = self._one_at_a_time.give_way
+        forecaster.turns = self._one_at_a_time
 
     def looked(self, look: Look) -> None:
         """Leave a look at the queue; takes no time."""

@@ -47,6 +47,7 @@ from foretime_sim.waits.forecaster import (
 )
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.remembered_forecasts import ROW, RememberedForecasts, Rows, State
+from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 _LEVELS = np.array(LEVELS)
 _EDGES = np.concatenate([[0.0], (_LEVELS[1:] + _LEVELS[:-1]) / 2, [1.0]])
@@ -131,6 +132,7 @@ class CalibratedForecaster:
         now_within_s: int = 0,
     ) -> None:
         self.name = name
+        self.turns: Turns = NOBODY_WAITS
         self._forecaster = forecaster
         self._settings = settings or CalibrationSettings()
         self._now_within_s = now_within_s
@@ -146,7 +148,8 @@ class CalibratedForecaster:
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait."""
         self._remembered.look(moment.now)
-        forecasts, jobs, fresh = self._calibrate(self._forecaster.forecast(moment), moment)
+        made = self._forecaster.forecast(moment)
+        forecasts, jobs, fresh = self._calibrate(made, moment, self.turns)
         # From here on the job's queue is known.
         for job in jobs:
             self._queues.setdefault(job.queue, len(self._queues))
@@ -159,7 +162,7 @@ class CalibratedForecaster:
         return self._calibrate(considered(self._forecaster, moment), moment)[0]
 
     def _calibrate(
-        self, made: WaitForecasts, moment: Moment
+        self, made: WaitForecasts, moment: Moment, turns: Turns = NOBODY_WAITS
     ) -> tuple[WaitForecasts, list[JobRequest], Rows]:
         """Calibrate; and give the jobs with an answer, and what is to be remembered of them."""
         rows = np.flatnonzero(made.answered)
@@ -169,6 +172,7 @@ class CalibratedForecaster:
         fresh = self._fresh(made, jobs, moment, rows)
         wait_s, starts_now = made.wait_s.copy(), made.starts_now.copy()
         for first in range(0, len(rows), _AT_A_TIME):
+            turns.give_way()
             some = slice(first, first + _AT_A_TIME)
             wait_s[rows[some]], starts_now[rows[some]] = self._calibrated(fresh[some], moment.now)
         calibrated = WaitForecasts(wait_s, starts_now, made.planned_s)

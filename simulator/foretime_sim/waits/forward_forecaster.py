@@ -8,6 +8,7 @@ every policy that backfills or sorts.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Protocol
@@ -24,6 +25,7 @@ from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.newcomers import Newcomers
+from foretime_sim.waits.turns import NOBODY_WAITS
 
 SAMPLES = 200
 _SEEDS = 2**63
@@ -64,6 +66,10 @@ class Pace(Protocol):
         """Say how many to run next of those that are left, 1 or more at first; 0: none."""
         ...
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Let others go while samples are run."""
+        ...
+
 
 class AllSamples:
     """A `Pace` that takes its time."""
@@ -75,6 +81,10 @@ class AllSamples:
     def more(self, done: int, samples: int) -> int:
         """Run all at once."""
         return samples - done
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Let nobody go: only one thread asks."""
+        return NOBODY_WAITS.aside()
 
 
 class ForwardForecaster:
@@ -168,16 +178,17 @@ class ForwardForecaster:
         done = 0
         while done < self._samples and (more := self._pace.more(done, self._samples)):
             chosen = slice(done, done + more)
-            starts.append(
-                start_times_of(
-                    asked,
-                    moment.snapshot,
-                    moment.policy,
-                    runtimes[chosen],
-                    arrivals=None if arrivals is None else of_samples(arrivals, chosen),
-                    threads=self._threads,
+            with self._pace.aside():
+                starts.append(
+                    start_times_of(
+                        asked,
+                        moment.snapshot,
+                        moment.policy,
+                        runtimes[chosen],
+                        arrivals=None if arrivals is None else of_samples(arrivals, chosen),
+                        threads=self._threads,
+                    )
                 )
-            )
             done += more
         return np.concatenate(starts) - moment.now
 
@@ -187,7 +198,10 @@ class ForwardForecaster:
         Told by a few of the samples.
         """
         few = runtimes[: self._pace.few(self._samples)]
-        alone = start_times_of(asked, moment.snapshot, moment.policy, few, threads=self._threads)
+        with self._pace.aside():
+            alone = start_times_of(
+                asked, moment.snapshot, moment.policy, few, threads=self._threads
+            )
         last = int(np.max(alone, where=alone < NEVER, initial=moment.now))
         return last + last - moment.now
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
+from foretime_estimators.arrays import Float64Array
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
 from foretime_sidecar.forecasts.adaptive_forward_runs import ForecastLadder, _Budget
@@ -13,7 +15,8 @@ from foretime_sidecar.forecasts.question_turns import QuestionTurns
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob
 from foretime_sidecar.settings.settings import ForecastSettings
-from foretime_sim.waits.forecaster import WaitForecasts
+from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.forward_forecaster import planned_waits
 from foretime_sim.waits.moment import Moment
 
 NOW = 1_700_000_000
@@ -54,17 +57,11 @@ def test_a_run_for_one_job_has_as_many_samples_as_its_bounds_need() -> None:
     while more := slow.more(done, 50):
         done += more
     assert done == slow.run == 10
-    turns: list[int] = []
-    polite = _Budget(budget_s=1000.0, threads=1, between=lambda: turns.append(1))
-    done = 0
-    while more := polite.more(done, 50):
-        done += more
-    assert done == 50
-    assert len(turns) > 2
 
 
+@pytest.mark.parametrize("meanwhile", ["the queue is planned", "forecasts are calibrated"])
 def test_a_question_overtakes_the_forecast_of_the_whole_queue(
-    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked while the second board is made, and answered by the first."""
     runs = QueuedJob(
@@ -77,16 +74,25 @@ def test_a_question_overtakes_the_forecast_of_the_whole_queue(
     first = forecasting.board
     assert first is not None
     begun, answered = threading.Event(), threading.Event()
-    original = ForecastLadder._forecast
+    calibrated = CalibratedForecaster._calibrated
 
-    def slowly(self: ForecastLadder, moment: Moment, *rest: object) -> tuple[WaitForecasts, object]:
-        if len(rest) == 3:  # of the queue
+    def plan(moment: Moment) -> Float64Array:
+        if threading.current_thread() is refresh:
+            begun.set()
+            assert answered.wait(LONG_S)
+        return planned_waits(moment)
+
+    def calibrate(self: CalibratedForecaster, *rest: Any) -> tuple[Float64Array, Float64Array]:
+        if threading.current_thread() is refresh:
             begun.set()
             while not answered.is_set():
-                self.between()  # type: ignore[misc]
-        return original(self, moment, *rest)  # type: ignore[arg-type]
+                self.turns.give_way()
+        return calibrated(self, *rest)
 
-    monkeypatch.setattr(ForecastLadder, "_forecast", slowly)
+    if meanwhile == "the queue is planned":
+        monkeypatch.setattr(f"{ForecastLadder.__module__}.planned_waits", plan)
+    else:
+        monkeypatch.setattr(CalibratedForecaster, "_calibrated", calibrate)
     forecasting.looked(Look(NOW + 60, Queue(8, (runs, waits))))
     refresh = threading.Thread(target=forecasting.refresh, daemon=True)
     refresh.start()

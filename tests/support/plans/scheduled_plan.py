@@ -14,6 +14,7 @@ from foretime_sim.engine.forward import forward_runs, start_times_of
 from foretime_sim.policies.policy import Correction
 from foretime_sim.waits.forecaster import LEVELS, WaitForecasts
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 
 class ScheduledPlan:
@@ -37,7 +38,7 @@ class ScheduledPlan:
     def __init__(self, scheduled_time: Callable[[JobRequest], int]) -> None:
         self._scheduled_time = scheduled_time
         self.hurried = False
-        self.between: Callable[[], None] = lambda: None
+        self.turns: Turns = NOBODY_WAITS
 
     def basis(self, jobs: int) -> Basis:
         """Say in words what the forecasts stand on."""
