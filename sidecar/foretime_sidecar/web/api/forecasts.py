@@ -20,6 +20,7 @@ from foretime_sidecar.forecast_answer.advice import Advice, Alternative
 from foretime_sidecar.forecast_answer.coarsening import coarse_count
 from foretime_sidecar.forecast_answer.forecast import (
     AnyForecast,
+    BriefForecast,
     ForecastAnswer,
     OtherJobs,
     PendingForecasts,
@@ -256,19 +257,9 @@ class ForecastDesk:
         pending, running = board.pending_job(job_id), board.running_job(job_id)
         # Whether there is such a job is not told to those who may not see it.
         if pending is not None and caller.sees_job(pending.request.user):
-            scheduled = self._scheduled_time(pending.request)
             if pending.kept_back is None:
                 forecasting.asked("asked", board.made_at, pending.request, pending.waits)
-            answer = forecast_answers.of_pending(
-                board,
-                pending,
-                scheduled,
-                self.now(),
-                forecasting.reliability,
-                _bound(forecasting, pending, board),
-                self._scheduler,
-            )
-            return self._coarse(answer, caller)
+            return self._coarse(self._of_row(board, pending), caller)
         if running is not None and caller.sees_job(running.request.user):
             scheduled = self._scheduled_time(running.request)
             answer = forecast_answers.of_running(
@@ -293,28 +284,44 @@ class ForecastDesk:
 
     def pending(self, caller: Caller, *, brief: bool) -> PendingForecasts:
         """Answer for all pending jobs that a caller may see."""
-        forecasting, board = self.board()
-        seen = [row for row in board.rows if caller.sees_job(row.request.user)]
-        now = self.now()
-        answers = [
-            forecast_answers.of_pending(
-                board,
-                row,
-                self._scheduled_time(row.request),
-                now,
-                forecasting.reliability,
-                _bound(forecasting, row, board),
-                self._scheduler,
-            )
-            for row in seen
-        ]
-        others = sum(row.job.tasks for row in board.rows) - sum(row.job.tasks for row in seen)
+        _, board = self.board()
+        seen = self.seen(board, caller)
         return PendingForecasts(
             made_at=board.made_at,
-            jobs=[self._coarse(each.brief(), caller) for each in answers]
-            if brief
-            else [self._coarse(each, caller) for each in answers],
-            others=OtherJobs(pending=coarse_count(others) if self.why_coarse(caller) else others),
+            jobs=self.briefly(board, seen, caller) if brief else self._of_rows(board, seen, caller),
+            others=OtherJobs(pending=self.others(board, seen, caller)),
+        )
+
+    def seen(self, board: Board, caller: Caller) -> list[JobForecast]:
+        """Give the pending jobs that a caller may see."""
+        return [row for row in board.rows if caller.sees_job(row.request.user)]
+
+    def others(self, board: Board, seen: Sequence[JobForecast], caller: Caller) -> int:
+        """Count the pending jobs that a caller may not see; roughly, of one who is told roughly."""
+        others = sum(row.job.tasks for row in board.rows) - sum(row.job.tasks for row in seen)
+        return coarse_count(others) if self.why_coarse(caller) else others
+
+    def briefly(
+        self, board: Board, rows: Sequence[JobForecast], caller: Caller
+    ) -> list[BriefForecast]:
+        """Answer for pending jobs that a caller may see, without what takes long to read."""
+        return [self._coarse(self._of_row(board, row).brief(), caller) for row in rows]
+
+    def _of_rows(
+        self, board: Board, rows: Sequence[JobForecast], caller: Caller
+    ) -> list[ForecastAnswer]:
+        return [self._coarse(self._of_row(board, row), caller) for row in rows]
+
+    def _of_row(self, board: Board, row: JobForecast) -> ForecastAnswer:
+        forecasting = self.sidecar.waits
+        return forecast_answers.of_pending(
+            board,
+            row,
+            self._scheduled_time(row.request),
+            self.now(),
+            forecasting.reliability,
+            _bound(forecasting, row, board),
+            self._scheduler,
         )
 
     # -- jobs that nobody has submitted ----------------------------------------------------------

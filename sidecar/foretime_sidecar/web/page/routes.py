@@ -24,6 +24,7 @@ from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.forecast_answer.advice import Advice
 from foretime_sidecar.forecast_answer.coarsening import coarse_count
 from foretime_sidecar.forecast_answer.forecast import BriefForecast
+from foretime_sidecar.forecasts.forecast_board import JobForecast
 from foretime_sidecar.forecasts.job_question import JobParameters
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.job_options.sbatch_options import OF_CHUNKS
@@ -173,11 +174,11 @@ class _Page:
             "queues": [],
             "wrong": [],
             **dict.fromkeys(("trouble", "queue", "answer", "maps", "no_map", "record")),
-            **_jobs([], 0, "1", now),
+            **_jobs([], 0, (1, 1), now),
         }
         try:
             _, board = self._desk.board()
-            pending = self._desk.pending(caller, brief=True)
+            seen = self._desk.seen(board, caller)
         except ApiError as error:
             shown["trouble"] = _said(error.what, error.remedy)
             return error.status, shown
@@ -191,11 +192,13 @@ class _Page:
             "iso": datetime.fromtimestamp(board.made_at, UTC).isoformat(),
             "order": self._order(caller, now),
         }
-        shown |= _jobs(pending.jobs, pending.others.pending, parameters.get("page", "1"), now)
+        rows, numbers = _on_page(seen, parameters.get("page", "1"))
+        others = self._desk.others(board, seen, caller)
+        shown |= _jobs(self._desk.briefly(board, rows, caller), others, numbers, now)
         shown |= self._maps(caller, now)
         shown["record"] = self._record(now)
         # Of jobs that the caller sees: others may be in some that are hidden.
-        queues = {name for job in pending.jobs for name in (job.partition or "").split(",")}
+        queues = {name for row in seen for name in (row.request.queue or "").split(",")}
         shown["queues"] = sorted(queues - {""})
         if not asked:
             return 200, shown
@@ -364,19 +367,31 @@ def _spoken_sooner(sooner_s: int | None, asked: BriefForecast) -> str:
     return f"{spoken_wait(abs(sooner_s))} {'sooner' if sooner_s > 0 else 'later'}"
 
 
-def _jobs(jobs: Sequence[BriefForecast], others: int, page: str, now: int) -> dict[str, Any]:
-    """Lay out one page of jobs, those that start first before others."""
-    ordered = sorted(jobs, key=lambda job: (job.likely_wait_s is None, job.likely_wait_s or 0))
+def _on_page(
+    seen: Sequence[JobForecast], page: str
+) -> tuple[Sequence[JobForecast], tuple[int, int]]:
+    """Pick the jobs of one page, those that start first before others; its number, and of how many.
+
+    Answers are made of these alone: of all jobs of a deep queue that takes seconds.
+    """
+    last = math.inf
+    ordered = sorted(seen, key=lambda row: last if row.waits is None else row.waits.at(0.5))
     pages = max(-(-len(ordered) // _JOBS_A_PAGE), 1)
     number = min(max(int(page), 1), pages) if re.fullmatch(r"\d{1,6}", page, re.ASCII) else 1
-    on_page = ordered[(number - 1) * _JOBS_A_PAGE : number * _JOBS_A_PAGE]
-    scale = scale_of(on_page)
-    rows = job_rows(on_page, scale, now)
+    return ordered[(number - 1) * _JOBS_A_PAGE : number * _JOBS_A_PAGE], (number, pages)
+
+
+def _jobs(
+    jobs: Sequence[BriefForecast], others: int, numbers: tuple[int, int], now: int
+) -> dict[str, Any]:
+    """Lay out one page of jobs: its number, and of how many."""
+    scale = scale_of(jobs)
+    rows = job_rows(jobs, scale, now)
     return {
         "jobs": rows,
         "plans": any(row.plan is not None for row in rows),
         "job_ticks": scale.ticks(),
         "others": f"{others:,}" if others else "",
-        "page": number,
-        "pages": pages,
+        "page": numbers[0],
+        "pages": numbers[1],
     }
