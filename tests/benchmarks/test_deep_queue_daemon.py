@@ -13,6 +13,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import os
 import random
 import socket
 import subprocess
@@ -73,6 +74,7 @@ class Served:
             [sys.executable, "-c", BASE + SERVE, "--settings", str(folder / "foretime.toml")],
             stdout=self.log,
             stderr=self.log,
+            env=os.environ | {"MALLOC_ARENA_MAX": "1"},  # as its systemd unit sets it
         )
         self.seen = psutil.Process(self.process.pid)
         self.most_bytes = 0

@@ -129,7 +129,8 @@ class CalibratedBest:
 
     @turns.setter
     def turns(self, turns: Turns) -> None:
-        self._turns = self._ladder.turns = self._calibrated.turns = turns
+        self._turns = self._ladder.turns = turns
+        self._best.turns = self._calibrated.turns = turns
         if self._site_runs is not None:
             self._site_runs.turns = turns
 

@@ -27,6 +27,7 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sim.waits.excess_losses import ExcessLosses
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts, considered
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 from foretime_sim.waits.wait_scores import log10_s, pinball_loss
 
 
@@ -111,6 +112,8 @@ class BestOf:
     ----------
     spoke
         Names of those whose answers the last forecast is made of, who said most first.
+    turns
+        Of those who wait for a question's answer meanwhile.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class BestOf:
         self.name = name
         self._forecasters = tuple(forecasters)
         self.spoke: tuple[str, ...] = ()
+        self.turns: Turns = NOBODY_WAITS
         self._settings = settings or ChoiceSettings()
         self._said: dict[str, _Said] = {}
         self._all_losses = self._no_losses()
@@ -155,7 +159,10 @@ class BestOf:
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Say how much longer the jobs asked about will wait; what each forecaster says is kept."""
-        answers = [forecaster.forecast(moment) for forecaster in self._forecasters]
+        answers = []
+        for forecaster in self._forecasters:
+            self.turns.give_way()
+            answers.append(forecaster.forecast(moment))
         self._remember(moment, answers)
         best, spoke = self._best(moment, dict(enumerate(answers)))
         names = sorted(spoke, key=lambda place: (-spoke[place], place))

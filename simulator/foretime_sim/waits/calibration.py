@@ -121,6 +121,11 @@ class CalibratedForecaster:
         The defaults if not given.
     now_within_s
         A start within so many seconds is one at once.
+
+    Attributes
+    ----------
+    turns
+        Of those who wait for a question's answer meanwhile.
     """
 
     def __init__(
