@@ -8,7 +8,10 @@ passed on as they are kept.
 from __future__ import annotations
 
 import numpy as np
+from foretime_estimators.arrays import Float64Array
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
+from foretime_sidecar.forecasts.job_ends import RUNTIME_LEVELS
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
@@ -52,6 +55,28 @@ class AskedOnce(PassingOn):
         self.answer = WaitForecasts(wait_s.astype(np.float64), starts_now.astype(np.float64))
         self.moment = moment
         return self.answer
+
+
+class NotesRuntimes(PassingOn):
+    """A forecaster that is asked, and beside it how long the jobs asked about will run."""
+
+    def __init__(self, forecaster: WaitForecaster, runtimes: RuntimeHistories) -> None:
+        super().__init__(forecaster)
+        self._runtimes = runtimes
+        self._noted: list[Float64Array] = []
+
+    def forecast(self, moment: Moment) -> WaitForecasts:
+        """Note the runtimes, and pass on the question."""
+        jobs = [moment.requests[column] for column in moment.asked.tolist()]
+        ages = np.zeros(len(jobs), dtype=np.int64)
+        self._noted.append(self._runtimes.quantiles(jobs, ages, RUNTIME_LEVELS))
+        return self._forecaster.forecast(moment)
+
+    @property
+    def noted(self) -> Float64Array:
+        """Quantiles at `RUNTIME_LEVELS`, seconds, of every answer so far, shape (answers, 20)."""
+        none = np.zeros((0, len(RUNTIME_LEVELS)))
+        return np.concatenate([none, *self._noted]).astype(KEPT).astype(np.float64)
 
 
 class _ToldNothing:

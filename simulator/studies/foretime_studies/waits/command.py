@@ -49,6 +49,10 @@ def waits(
     submissions: Annotated[
         int, typer.Option(min=1, help="Jobs asked about, drawn evenly along each log.")
     ] = _DEFAULT.submissions,
+    first_weeks: Annotated[
+        int,
+        typer.Option(min=0, help="Jobs of each log's first two weeks asked about, as many or all."),
+    ] = _DEFAULT.first_weeks,
     samples: Annotated[
         int, typer.Option(min=1, help="Forward runs at each moment.")
     ] = _DEFAULT.samples,
@@ -68,7 +72,7 @@ def waits(
     check_head(head)
     check_one_log(processors, logs)
     policy = Policy(order=order_of_log(order), backfill=parse_backfill(backfill))
-    settings = WaitsSettings(submissions, samples, seed, policy)
+    settings = WaitsSettings(submissions, first_weeks, samples, seed, policy)
     kind = LOGGED if logged else SIMULATED
     read: list[WaitsLog] = []
     notes: list[str] = []
@@ -90,7 +94,8 @@ def report(runs: Sequence[ScoredRun], settings: WaitsSettings, notes: Sequence[s
     policy = settings.policy
     how = (
         f"Asked about: up to {settings.submissions:,} jobs of a log, one drawn from each of as many"
-        f" stretches of equally many submissions (seed {settings.seed}), at their submission,"
+        f" stretches of equally many submissions (seed {settings.seed}), and up to"
+        f" {settings.first_weeks:,} of its first two weeks, at their submission,"
         f" {looks} hours later while they wait, and each midnight of the log's clock. The first"
         f" {WARM_UP_SHARE:.0%} of a log is learned from only. {settings.samples} forward runs."
     )

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from foretime_estimators.arrays import Int64Array
+from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array, Selection
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
+from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.arrival_model import ResampledArrivals
-from foretime_sim.waits.best_of import BestOf
+from foretime_sim.waits.best_of import BestOf, ChoiceSettings
 from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.forecast_records import ForecastRecords
@@ -35,7 +36,13 @@ from foretime_sim.workloads.workload import Workload
 
 from foretime_studies.frame.code_digest import code_digest
 from foretime_studies.frame.progress import Progress
-from foretime_studies.waits.answers import KEPT, AskedOnce, KeptAnswers, SameAnswer
+from foretime_studies.waits.answers import (
+    KEPT,
+    AskedOnce,
+    KeptAnswers,
+    NotesRuntimes,
+    SameAnswer,
+)
 
 PLAN, PERFECT, QBETS, LEARNED = "plan-req", "perfect", "qbets", "learned"
 FORWARD, OURS = "forward", "foretime"
@@ -44,13 +51,27 @@ METHODS = (PLAN, "plan-sched", PERFECT, *SMALL_NEEDS, QBETS, LEARNED, FORWARD, O
 CHOSEN_FROM = (FORWARD, QBETS, LEARNED)
 ORACLES = frozenset([PERFECT])
 SIMULATED, LOGGED = "simulated", "logged"
+CHOICE = {SIMULATED: ChoiceSettings(fewest_days=5, sureness=2), LOGGED: ChoiceSettings()}
+"""As the daemon chooses where the scheduler is known, and where a policy is assumed of it.
+
+Of ten outcomes on, not of a hundred: in a study a share of the jobs is asked about.
+"""
 LOGGED_NOW_S = 60
 """Within a minute."""
 MADE_OF_ANSWERS = frozenset(
-    ["best_of", "calibration", "censored_quantiles", "forecast_scale", "remembered_forecasts"]
+    [
+        "best_of",
+        "calibration",
+        "censored_quantiles",
+        "excess_losses",
+        "forecast_scale",
+        "remembered_forecasts",
+    ]
 )
 """Modules that make `OURS` of what the others say, who know nothing of them."""
 DAILY_S = 86_400
+FIRST_S = 14 * DAY_S
+"""The first two weeks of a log are scored apart."""
 WARM_UP_SHARE = 0.1
 """First part of the jobs, which forecasters learn from and are not scored on."""
 
@@ -59,6 +80,8 @@ _FCFS_EASY = Policy()
 _ROUNDED = ("wait_s", "starts_now")
 _EXACT = ("job", "made_at", "after_s", "waited_s", "seconds")
 """Columns of `ForecastRecords` as they are kept."""
+_OF_ENDS = ("runtime_s", "limit_s", "quantiles_s")
+"""Of `JobRuntimes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +89,16 @@ class WaitsSettings:
     """How a log is gone through."""
 
     submissions: int = 4_000  # jobs asked about, at most
+    first_weeks: int = 500  # jobs of the log's first two weeks asked about, at most
     samples: int = 200  # forward runs at each moment
     seed: int = 1  # of the choice of jobs, and of the samples
     # What the scheduler does, or is taken to do where waits are as logged.
     policy: Policy = _FCFS_EASY
 
     def __post_init__(self) -> None:
-        for name in ("submissions", "samples"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: give 1 or more")
+        for name, least in (("submissions", 1), ("samples", 1), ("first_weeks", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}: give {least} or more")
 
     def key(self, workload: Workload, kind: str) -> dict[str, Any]:
         """Give what a kept run must agree in to be taken again."""
@@ -98,6 +122,29 @@ class WaitsSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class JobRuntimes:
+    """How long the job of each record ran, and what was forecast of that when it was asked about.
+
+    Attributes
+    ----------
+    runtime_s, limit_s
+        What came of it, and the time limit, shape (records,).
+    quantiles_s
+        Forecast at `foretime_sidecar.forecasts.job_ends.RUNTIME_LEVELS`, shape (records, 20).
+    """
+
+    runtime_s: Int64Array
+    limit_s: Int64Array
+    quantiles_s: Float64Array
+
+    def take(self, records: Selection) -> JobRuntimes:
+        """Give those of some of the records."""
+        return JobRuntimes(
+            self.runtime_s[records], self.limit_s[records], self.quantiles_s[records]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class WaitsRun:
     """A log gone through: forecasts and what came of them, and what scoring needs of the log."""
 
@@ -110,6 +157,11 @@ class WaitsRun:
     submit_time: Int64Array
     queues: Labels | None
     scored_from: int  # seconds: jobs submitted from then on are scored
+    # Whether the job is one of those drawn evenly along the log; else it is of the first two weeks
+    # only. `None`: all are.
+    evenly: BoolArray | None = None
+    first_submit: int = 0  # seconds: of the log
+    runtimes: JobRuntimes | None = None  # `None`: nobody was asked
 
     @property
     def title(self) -> str:
@@ -124,14 +176,20 @@ class WaitsRun:
 
 def answerers(
     workload: Workload, settings: WaitsSettings, now_within_s: int
-) -> dict[str, WaitForecaster]:
-    """Make a fresh forecaster of each of `METHODS` but `OURS`, which is made of their answers."""
+) -> tuple[dict[str, WaitForecaster], NotesRuntimes]:
+    """Make a fresh forecaster of each of `METHODS` but `OURS`, which is made of their answers.
+
+    And give the one that notes runtimes.
+    """
     runtimes = RuntimeHistories()
     arrivals = ResampledArrivals(runtimes)
-    forward = ForwardForecaster(
-        FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
+    forward = NotesRuntimes(
+        ForwardForecaster(
+            FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
+        ),
+        runtimes,
     )
-    return {
+    said: dict[str, WaitForecaster] = {
         PLAN: PlanForecaster(PLAN, estimator_of("requested", workload)),
         "plan-sched": PlanForecaster("plan-sched", estimator_of("similar", workload)),
         PERFECT: PlanForecaster(PERFECT, estimator_of("actual", workload)),
@@ -140,6 +198,19 @@ def answerers(
         LEARNED: LearnedForecaster(seed=settings.seed),
         FORWARD: forward,
     }
+    return said, forward
+
+
+def asked_about(workload: Workload, settings: WaitsSettings) -> tuple[BoolArray, BoolArray]:
+    """Choose the jobs to ask about: evenly along the log, and more of its first two weeks.
+
+    Both of shape (jobs,); the first ones are among the second.
+    """
+    evenly = sampled_evenly(workload, settings.submissions, settings.seed)
+    jobs = evenly.copy()
+    first = int(np.searchsorted(workload.submit_time, workload.submit_time[0] + FIRST_S))
+    jobs[:first] |= sampled_evenly(workload.head(first), settings.first_weeks, settings.seed)
+    return evenly, jobs
 
 
 def run_log(
@@ -159,19 +230,27 @@ def run_log(
     else:
         source = SimulatedWaits(workload, settings.policy)
     now_s = now_within_s(kind)
+    said: dict[str, WaitForecaster]
+    notes: NotesRuntimes | None = None
     if answered is None:
-        said = answerers(workload, settings, now_s)
+        said, notes = answerers(workload, settings, now_s)
     else:
         said = {name: KeptAnswers(answered.records, name) for name in METHODS if name != OURS}
     once = {name: AskedOnce(said[name]) for name in CHOSEN_FROM}
-    best = BestOf([SameAnswer(once[name]) for name in CHOSEN_FROM], "best")
+    best = BestOf([SameAnswer(once[name]) for name in CHOSEN_FROM], "best", CHOICE[kind])
     ours = CalibratedForecaster(best, OURS, now_within_s=now_s)
-    asking = Asking(sampled_evenly(workload, settings.submissions, settings.seed), LOOKS_S, DAILY_S)
+    evenly, jobs = asked_about(workload, settings)
+    asking = Asking(jobs, LOOKS_S, DAILY_S)
     records = ask_forecasters(source, [*(said | once).values(), ours], asking, progress)
     if answered is not None:
         seconds = np.append(answered.records.seconds[:-1], records.seconds[-1:])
         records = replace(records, seconds=seconds)
     queues = workload.queues
+    runtimes = None if answered is None else answered.runtimes
+    if notes is not None:
+        runtimes = JobRuntimes(
+            workload.actual_runtime[records.job], workload.requested_time[records.job], notes.noted
+        )
     return WaitsRun(
         workload.name,
         kind,
@@ -180,6 +259,9 @@ def run_log(
         workload.submit_time[records.job],
         None if queues is None else queues.take(records.job),
         int(workload.submit_time[int(WARM_UP_SHARE * len(workload))]),
+        evenly[records.job],
+        int(workload.submit_time[0]),
+        runtimes,
     )
 
 
@@ -228,11 +310,17 @@ def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:
         "methods": np.array(records.methods),
         "submit_time": run.submit_time,
         "scored_from": run.scored_from,
+        "first_submit": run.first_submit,
         **{name: getattr(records, name).astype(KEPT) for name in _ROUNDED},
         **{name: getattr(records, name) for name in _EXACT},
     }
     if run.queues is not None:
         columns |= {"queue": run.queues.codes, "queue_names": np.array(run.queues.names)}
+    if run.evenly is not None:
+        columns["evenly"] = run.evenly
+    if run.runtimes is not None:
+        columns |= {name: getattr(run.runtimes, name) for name in _OF_ENDS}
+        columns["quantiles_s"] = run.runtimes.quantiles_s.astype(KEPT)
     path = _path(folder, key)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -269,6 +357,10 @@ def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
         queues = None
         if "queue" in columns:
             queues = Labels(columns["queue"], tuple(columns["queue_names"].tolist()))
+        runtimes = None
+        if "runtime_s" in columns:
+            runtimes = JobRuntimes(*(columns[name] for name in _OF_ENDS))
+            runtimes = replace(runtimes, quantiles_s=runtimes.quantiles_s.astype(np.float64))
         return WaitsRun(
             key["log"],
             key["kind"],
@@ -277,4 +369,7 @@ def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
             columns["submit_time"],
             queues,
             int(columns["scored_from"]),
+            columns.get("evenly"),
+            int(columns["first_submit"]),
+            runtimes,
         )
