@@ -15,7 +15,7 @@ from foretime_sim.models import lublin2003
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.block_sums import Figure
-from foretime_sim.waits.forecaster import MEDIAN
+from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.waits.scores.moments import sampled_evenly
 from foretime_sim.workloads.job_log import log_of_workload
 from foretime_sim.workloads.workload import Workload
@@ -29,6 +29,7 @@ from foretime_studies.waits.runs import (
     PLAN,
     SIMULATED,
     WaitsSettings,
+    asked_about,
     kept_run,
     kept_runs,
     run_log,
@@ -38,7 +39,7 @@ from foretime_studies.waits.study import WaitsLog, study
 from typer.testing import CliRunner
 
 runner = CliRunner()
-FEW = WaitsSettings(submissions=60, samples=8)
+FEW = WaitsSettings(submissions=60, first_weeks=0, samples=8)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,34 @@ def test_jobs_are_drawn_evenly(fortnight: Workload) -> None:
     assert set(chosen.reshape(80, 10).sum(axis=1)) == {1}  # one of each ten
     assert sampled_evenly(fortnight, 80, seed=3).tolist() == chosen.tolist()
     assert sampled_evenly(fortnight, 10_000, seed=3).all()
+
+
+def test_more_jobs_of_the_first_two_weeks_are_asked_about(kth: Workload) -> None:
+    workload = kth.take(np.arange(3_000))  # some five weeks
+    early = workload.submit_time < workload.submit_time[0] + 14 * 86_400
+    few, more = (
+        asked_about(workload, replace(FEW, submissions=30, first_weeks=many)) for many in (0, 100)
+    )
+    assert few[0].tolist() == few[1].tolist() == more[0].tolist()
+    assert more[1][more[0]].all()
+    assert 100 <= more[1][early].sum() <= 100 + more[0][early].sum()
+    assert more[1][~early].tolist() == more[0][~early].tolist()
+    every = asked_about(workload, replace(FEW, first_weeks=10_000))[1]
+    assert every[early].all()
+
+
+def test_the_whole_log_is_scored_on_jobs_drawn_evenly(fortnight: Workload) -> None:
+    found = ScoredRun(run_log(fortnight, SIMULATED, replace(FEW, first_weeks=90)))
+    assert found.run.evenly is not None
+    assert found.first_answers <= 60 < int(found.first_weeks.sum())
+    assert found.run.evenly[found.after_warm_up].all()
+    held = {target.name: target for target in targets(found)}["95% bound holds, first two weeks"]
+    rows = found.outcomes(OURS, found.first_weeks & (found.run.records.of(OURS).starts_now < 0.5))
+    assert held.value == pytest.approx(
+        np.mean(rows.wait_s <= rows.forecasts.wait_s[:, LEVELS.index(0.95)])
+    )
+    known = found.outcomes_known(found.first_weeks)
+    assert 30 < known < 150 / 2 + 1  # half of those asked about, less those that wait
 
 
 def test_every_method_is_asked_the_same(scored: ScoredRun) -> None:
@@ -174,8 +203,17 @@ def test_what_is_made_of_answers_is_made_anew_of_those_kept(
 
 
 def _columns(scored: ScoredRun) -> list[np.ndarray]:
-    records = scored.run.records
-    return [records.job, records.made_at, records.waited_s, records.wait_s, records.starts_now]
+    records, runtimes = scored.run.records, scored.run.runtimes
+    assert runtimes is not None
+    assert scored.run.evenly is not None
+    waits = [records.job, records.made_at, records.waited_s, records.wait_s, records.starts_now]
+    return [
+        *waits,
+        scored.run.evenly,
+        runtimes.runtime_s,
+        runtimes.limit_s,
+        runtimes.quantiles_s,
+    ]
 
 
 def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
@@ -186,7 +224,8 @@ def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
         assert method in text
     assert "A note." in text
     keys = [table.key for table in written.tables]
-    assert keys[:3] == ["logs", "targets", "fortnight-simulated-submission"]
+    assert keys[:5] == ["logs", "targets", "first_weeks", "days", "ends"]
+    assert keys[5] == "fortnight-simulated-submission"
     assert (tmp_path / "fortnight-simulated-submission.csv").exists()
     assert set(written.figures) == {"reliability", "gaps"}
     assert (tmp_path / "reliability.svg").stat().st_size > 1_000
@@ -214,6 +253,8 @@ def test_a_log_on_which_nobody_waited_is_reported(fortnight: Workload, tmp_path:
 def test_impossible_settings_are_refused() -> None:
     with pytest.raises(InputError, match="samples is 0"):
         WaitsSettings(samples=0)
+    with pytest.raises(InputError, match="first_weeks is -1: give 0 or more"):
+        WaitsSettings(first_weeks=-1)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -17,7 +17,10 @@ from foretime_sim.waits.scores.coverage_slices import CoverageSlice, coverage_sl
 from foretime_sim.waits.wait_scores import ForecastOutcomes, order_score, passed_bound, scores
 
 from foretime_studies.frame.claims import keeps
+from foretime_studies.waits.day_coverage import DayCoverage
+from foretime_studies.waits.end_scores import end_outcomes
 from foretime_studies.waits.runs import (
+    FIRST_S,
     FORWARD,
     ORACLES,
     OURS,
@@ -60,6 +63,8 @@ class ScoredRun:
         self.methods = run.records.methods
         self._weeks = Weeks.of(run.submit_time[run.submit_time >= run.scored_from], _SEED)
         self._scored = run.submit_time >= run.scored_from
+        if run.evenly is not None:
+            self._scored &= run.evenly
         self._first = self._scored & (run.records.after_s == 0)
         self._later = self._scored & (run.records.after_s > 0)
         self._outcomes = {
@@ -83,6 +88,52 @@ class ScoredRun:
                 "passed_bound": passed_bound(rows, blocks),
             }
         return found
+
+    @property
+    def first_weeks(self) -> BoolArray:
+        """Which records are first answers of the log's first two weeks, warm-up or not."""
+        early = self.run.submit_time < self.run.first_submit + FIRST_S
+        return np.asarray(early & (self.run.records.after_s == 0))
+
+    @property
+    def after_warm_up(self) -> BoolArray:
+        """Which records are the first answers that are scored of the whole log."""
+        chosen: BoolArray = self._first
+        return chosen
+
+    def early(self, method: str) -> dict[str, Figure]:
+        """Give a method's scores in the first two weeks, which are too few for intervals."""
+        rows = self.outcomes(method, self.first_weeks)
+        return scores(rows, Blocks.of(None, rows.made_at))
+
+    def outcomes(self, method: str, chosen: BoolArray) -> ForecastOutcomes:
+        """Give some of a method's answers."""
+        return self._outcomes[method].take(chosen)
+
+    def days(self, *, first_weeks: bool = False) -> DayCoverage:
+        """Give how often our bound held day by day, at submission and later looks."""
+        early = self.run.submit_time < self.run.first_submit + FIRST_S
+        return DayCoverage.of(self.outcomes(OURS, early if first_weeks else self._scored))
+
+    @cached_property
+    def ends(self) -> dict[tuple[str, str], dict[str, Figure]]:
+        """Scores of forecasts of ends, by when they were made and by method."""
+        found = {}
+        for asked, chosen in (("at submission", self._first), ("later looks", self._later)):
+            blocks = Blocks.of(self._weeks, self.run.submit_time[chosen])
+            for method, rows in end_outcomes(self.run, chosen).items():
+                found[asked, method] = scores(rows, blocks)
+        return found
+
+    def outcomes_known(self, chosen: BoolArray) -> float:
+        """Give the median number of outcomes that were known when some answers were given.
+
+        One for each job asked about that had started.
+        """
+        records = self.run.records
+        _, first = np.unique(records.job, return_index=True)
+        starts = np.sort((records.made_at + records.waited_s)[first])
+        return float(np.median(np.searchsorted(starts, records.made_at[chosen])))
 
     @property
     def waits_s(self) -> Int64Array:
@@ -181,6 +232,17 @@ def targets(scored: ScoredRun) -> list[Target]:
         target(name, "93 to 97%", covered, of["waiting_coverage_95"])
         for name, of in {"95% bound holds": ours, "the same, later looks": later}.items()
     ]
+    early = DayCoverage.of(scored.outcomes(OURS, scored.first_weeks))
+    found.append(
+        Target(
+            "95% bound holds, first two weeks",
+            "93 to 97%",
+            early.overall,
+            early.interval,
+            keeps(early.overall, covered),
+            f"{early.jobs.sum():,} jobs; interval over days",
+        )
+    )
     for by in ("forecast wait", "queue", "week"):
         parts = [part for part in scored.slices if part.by == by]
         if parts:
@@ -198,6 +260,12 @@ def targets(scored: ScoredRun) -> list[Target]:
     ]
     passed = later["passed_bound"]
     found.append(target("first 95% bound passed later", "at most 10%", "<= 0.1", passed))
+    for asked in ("at submission", "later looks"):
+        if (asked, OURS) in scored.ends:
+            figure = scored.ends[asked, OURS]["coverage_95"]
+            found.append(
+                target(f"95% bound of the end holds, {asked}", "93 to 97%", covered, figure)
+            )
     answered = min(ours["answered"].value, later["answered"].value)
     found.append(Target("answered", "100%", answered, None, answered == 1))
     return found
