@@ -22,6 +22,7 @@ from foretime_sim.waits.calibration import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.runtime_levels import RuntimeLevels
 from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
@@ -95,6 +96,7 @@ class CalibratedBest:
     def forget(self) -> None:
         """Begin anew, as at a start."""
         models = self._models = SampleModels()
+        self._runtime_levels = RuntimeLevels()
         self._ladder = ForecastLadder(self._most_jobs, models)
         self._site_runs: SiteRuns | None = None
         forecasters: list[WaitForecaster] = [self._ladder, Qbets(NOW_S)]
@@ -196,7 +198,8 @@ class CalibratedBest:
     def runtimes(
         self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]
     ) -> Float64Array:
-        """Give quantiles of how long jobs run in all; as `RuntimeHistories.quantiles`."""
+        """Give quantiles of how long jobs run in all, as `RuntimeHistories.quantiles`, calibrated."""
+        levels = self._runtime_levels.calibrated(levels)
         return self._models.histories.quantiles(jobs, age, levels)
 
     def submitted(self, job: JobRequest) -> None:
@@ -209,6 +212,7 @@ class CalibratedBest:
 
     def finished(self, job: FinishedJob) -> None:
         """Learn from an end."""
+        self._runtime_levels.judge(job, self._models.histories)
         self._calibrated.finished(job)
 
     def state(self) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import StateError
-from foretime_estimators.jobs.jobs import JobRequest
+from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.forecasts import production_forecaster as served_forecaster
 from foretime_sidecar.forecasts.learned_waits import MOST_JOBS, LearnedWaits
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
@@ -76,6 +77,27 @@ def test_who_is_right_has_the_word_and_it_is_said() -> None:
     # Where nobody waits, what ifs are answered so, too.
     forecaster.forecast(moment_of(now))
     assert forecaster.basis(0) == said
+
+
+def test_runtimes_hold_as_often_as_they_say() -> None:
+    """Runtimes that drift are beyond those of the jobs before more often than one in twenty."""
+    rng = np.random.default_rng(3)
+    forecaster = CalibratedBest(20_000)
+    plain = RuntimeHistories()
+    held: list[list[bool]] = []
+    now, runtime_s, age = NOW, 600, np.zeros(1, np.int64)
+    for number in range(2_000):
+        job = request(number, now)
+        runtime_s = round(np.clip(runtime_s * np.exp(rng.normal(0, 0.4)), 60, 3_500))
+        if number > 500:
+            bounds = (model([job], age, [0.95]) for model in (plain.quantiles, forecaster.runtimes))
+            held.append([bool(runtime_s <= round(bound[0, 0])) for bound in bounds])
+        now += runtime_s
+        ended = FinishedJob(job, job.submit_time, now, runtime_s, Ending.COMPLETED)
+        forecaster.finished(ended)
+        plain.learn_one(ended)
+    before, after = np.mean(held, axis=0)
+    assert before < 0.93 < after < 0.97
 
 
 @pytest.mark.usefixtures("_nothing_to_learn_with")

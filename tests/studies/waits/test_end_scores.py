@@ -11,6 +11,7 @@ from foretime_sim.waits.forecaster import LEVELS, MEDIAN
 from foretime_sim.workloads.workload import Workload
 from foretime_studies.waits.end_scores import (
     LIMIT_PLAN,
+    PLAIN,
     RUNTIME_KNOWN,
     WAIT_KNOWN,
     end_outcomes,
@@ -35,7 +36,7 @@ def run(kth: Workload) -> WaitsRun:
 def test_every_end_is_start_and_runtime(run: WaitsRun, kth: Workload) -> None:
     every = np.ones(len(run.records), dtype=np.bool_)
     found = end_outcomes(run, every)
-    assert list(found) == [LIMIT_PLAN, FORWARD, OURS, RUNTIME_KNOWN, WAIT_KNOWN]
+    assert list(found) == [LIMIT_PLAN, FORWARD, PLAIN, OURS, RUNTIME_KNOWN, WAIT_KNOWN]
     assert run.runtimes is not None
     jobs = 7_600 + run.records.job
     end_s = run.records.waited_s + kth.actual_runtime[jobs]
@@ -45,6 +46,8 @@ def test_every_end_is_start_and_runtime(run: WaitsRun, kth: Workload) -> None:
         assert (np.diff(rows.forecasts.wait_s, axis=1) >= 0).all()
     planned_s = run.records.of(PLAN).wait_s[:, MEDIAN] + kth.requested_time[jobs]
     assert found[LIMIT_PLAN].median_s.tolist() == planned_s.tolist()
+    # Only the runtimes of ours are calibrated.
+    assert (found[PLAIN].forecasts.wait_s != found[OURS].forecasts.wait_s).any()
     # Who knows the wait is off by the runtime only, and the other way round.
     limit_s = kth.requested_time[jobs]
     assert (found[WAIT_KNOWN].forecasts.wait_s[:, -1] <= run.records.waited_s + limit_s).all()
@@ -55,7 +58,7 @@ def test_every_end_is_start_and_runtime(run: WaitsRun, kth: Workload) -> None:
 def test_runtimes_are_forecast_when_the_job_is_asked_about(run: WaitsRun) -> None:
     """Nothing of the job itself is known then, and more of others with each end."""
     assert run.runtimes is not None
-    quantiles_s = run.runtimes.quantiles_s
+    quantiles_s = run.runtimes.plain_s
     assert quantiles_s.shape == (len(run.records), len(RUNTIME_LEVELS))
     assert (np.diff(quantiles_s, axis=1) >= 0).all()
     assert (quantiles_s <= run.runtimes.limit_s[:, np.newaxis]).all()

@@ -212,7 +212,8 @@ def _columns(scored: ScoredRun) -> list[np.ndarray]:
         scored.run.evenly,
         runtimes.runtime_s,
         runtimes.limit_s,
-        runtimes.quantiles_s,
+        runtimes.calibrated_s,
+        runtimes.plain_s,
     ]
 
 

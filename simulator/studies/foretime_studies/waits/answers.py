@@ -15,6 +15,7 @@ from foretime_sidecar.forecasts.job_ends import RUNTIME_LEVELS
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
+from foretime_sim.waits.runtime_levels import RuntimeLevels
 
 KEPT = np.float32
 """Nobody needs more digits of a forecast."""
@@ -58,25 +59,38 @@ class AskedOnce(PassingOn):
 
 
 class NotesRuntimes(PassingOn):
-    """A forecaster that is asked, and beside it how long the jobs asked about will run."""
+    """A forecaster that is asked, and beside it how long the jobs asked about will run.
 
-    def __init__(self, forecaster: WaitForecaster, runtimes: RuntimeHistories) -> None:
+    As the daemon forecasts it: with levels calibrated by what came.
+
+    Attributes
+    ----------
+    calibrated_s, plain_s
+        Quantiles at `RUNTIME_LEVELS` of each moment's jobs, seconds; and before calibration.
+    """
+
+    def __init__(self, forecaster: WaitForecaster, levels: RuntimeLevels) -> None:
         super().__init__(forecaster)
-        self._runtimes = runtimes
-        self._noted: list[Float64Array] = []
+        self._histories = RuntimeHistories()
+        self._levels = levels
+        self.calibrated_s: list[Float64Array] = []
+        self.plain_s: list[Float64Array] = []
+
+    def finished(self, job: FinishedJob) -> None:
+        """Judge what was expected of the job, learn from it, and pass it on."""
+        super().finished(job)
+        self._levels.judge(job, self._histories)
+        self._histories.learn_one(job)
 
     def forecast(self, moment: Moment) -> WaitForecasts:
         """Note the runtimes, and pass on the question."""
         jobs = [moment.requests[column] for column in moment.asked.tolist()]
         ages = np.zeros(len(jobs), dtype=np.int64)
-        self._noted.append(self._runtimes.quantiles(jobs, ages, RUNTIME_LEVELS))
+        levels = self._levels.calibrated(RUNTIME_LEVELS)
+        both = self._histories.quantiles(jobs, ages, [*levels, *RUNTIME_LEVELS])
+        self.calibrated_s.append(both[:, : len(levels)])
+        self.plain_s.append(both[:, len(levels) :])
         return self._forecaster.forecast(moment)
-
-    @property
-    def noted(self) -> Float64Array:
-        """Quantiles at `RUNTIME_LEVELS`, seconds, of every answer so far, shape (answers, 20)."""
-        none = np.zeros((0, len(RUNTIME_LEVELS)))
-        return np.concatenate([none, *self._noted]).astype(KEPT).astype(np.float64)
 
 
 class _ToldNothing:

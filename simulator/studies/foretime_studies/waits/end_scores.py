@@ -18,6 +18,7 @@ from foretime_sim.waits.wait_scores import ForecastOutcomes
 from foretime_studies.waits.runs import FORWARD, OURS, PLAN, WaitsRun
 
 LIMIT_PLAN = "plan-req + time limit"
+PLAIN = f"{OURS}, runtime uncalibrated"
 WAIT_KNOWN, RUNTIME_KNOWN = f"{OURS}, wait known*", f"{OURS}, runtime known*"
 """Told one part of the future each."""
 
@@ -39,14 +40,15 @@ def end_outcomes(run: WaitsRun, chosen: BoolArray) -> Mapping[str, ForecastOutco
     end_s = records.waited_s + runtimes.runtime_s
 
     def outcomes(told_s: Float64Array) -> ForecastOutcomes:
-        told = WaitForecasts(told_s, np.zeros(len(records)))
+        told = WaitForecasts(np.ceil(told_s), np.zeros(len(records)))  # as they are told
         return ForecastOutcomes(records.job, records.made_at, end_s, end_s == 0, told)
 
     ours_s = records.of(OURS).wait_s
     return {
         LIMIT_PLAN: outcomes(records.of(PLAN).wait_s + runtimes.limit_s[:, np.newaxis]),
-        FORWARD: outcomes(ends(records.of(FORWARD).wait_s, runtimes.quantiles_s)),
-        OURS: outcomes(ends(ours_s, runtimes.quantiles_s)),
+        FORWARD: outcomes(ends(records.of(FORWARD).wait_s, runtimes.plain_s)),
+        PLAIN: outcomes(ends(ours_s, runtimes.plain_s)),
+        OURS: outcomes(ends(ours_s, runtimes.calibrated_s)),
         RUNTIME_KNOWN: outcomes(ours_s + runtimes.runtime_s[:, np.newaxis]),
-        WAIT_KNOWN: outcomes(ends(waited_s, runtimes.quantiles_s)),
+        WAIT_KNOWN: outcomes(ends(waited_s, runtimes.calibrated_s)),
     }

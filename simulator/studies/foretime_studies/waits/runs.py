@@ -29,6 +29,7 @@ from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
+from foretime_sim.waits.runtime_levels import RuntimeLevels
 from foretime_sim.waits.scores.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
 from foretime_sim.workloads.labels import Labels
@@ -66,6 +67,7 @@ MADE_OF_ANSWERS = frozenset(
         "excess_losses",
         "forecast_scale",
         "remembered_forecasts",
+        "runtime_levels",
     ]
 )
 """Modules that make `OURS` of what the others say, who know nothing of them."""
@@ -80,7 +82,7 @@ _FCFS_EASY = Policy()
 _ROUNDED = ("wait_s", "starts_now")
 _EXACT = ("job", "made_at", "after_s", "waited_s", "seconds")
 """Columns of `ForecastRecords` as they are kept."""
-_OF_ENDS = ("runtime_s", "limit_s", "quantiles_s")
+_OF_ENDS = ("runtime_s", "limit_s", "calibrated_s", "plain_s")
 """Of `JobRuntimes`."""
 
 
@@ -129,18 +131,23 @@ class JobRuntimes:
     ----------
     runtime_s, limit_s
         What came of it, and the time limit, shape (records,).
-    quantiles_s
-        Forecast at `foretime_sidecar.forecasts.job_ends.RUNTIME_LEVELS`, shape (records, 20).
+    calibrated_s, plain_s
+        Forecast at `foretime_sidecar.forecasts.job_ends.RUNTIME_LEVELS`, shape (records, 20); and
+        the same before calibration.
     """
 
     runtime_s: Int64Array
     limit_s: Int64Array
-    quantiles_s: Float64Array
+    calibrated_s: Float64Array
+    plain_s: Float64Array
 
     def take(self, records: Selection) -> JobRuntimes:
         """Give those of some of the records."""
         return JobRuntimes(
-            self.runtime_s[records], self.limit_s[records], self.quantiles_s[records]
+            self.runtime_s[records],
+            self.limit_s[records],
+            self.calibrated_s[records],
+            self.plain_s[records],
         )
 
 
@@ -176,20 +183,14 @@ class WaitsRun:
 
 def answerers(
     workload: Workload, settings: WaitsSettings, now_within_s: int
-) -> tuple[dict[str, WaitForecaster], NotesRuntimes]:
-    """Make a fresh forecaster of each of `METHODS` but `OURS`, which is made of their answers.
-
-    And give the one that notes runtimes.
-    """
+) -> dict[str, WaitForecaster]:
+    """Make a fresh forecaster of each of `METHODS` but `OURS`, which is made of their answers."""
     runtimes = RuntimeHistories()
     arrivals = ResampledArrivals(runtimes)
-    forward = NotesRuntimes(
-        ForwardForecaster(
-            FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
-        ),
-        runtimes,
+    forward = ForwardForecaster(
+        FORWARD, runtimes, arrivals, samples=settings.samples, seed=settings.seed
     )
-    said: dict[str, WaitForecaster] = {
+    return {
         PLAN: PlanForecaster(PLAN, estimator_of("requested", workload)),
         "plan-sched": PlanForecaster("plan-sched", estimator_of("similar", workload)),
         PERFECT: PlanForecaster(PERFECT, estimator_of("actual", workload)),
@@ -198,7 +199,6 @@ def answerers(
         LEARNED: LearnedForecaster(seed=settings.seed),
         FORWARD: forward,
     }
-    return said, forward
 
 
 def asked_about(workload: Workload, settings: WaitsSettings) -> tuple[BoolArray, BoolArray]:
@@ -230,15 +230,13 @@ def run_log(
     else:
         source = SimulatedWaits(workload, settings.policy)
     now_s = now_within_s(kind)
-    said: dict[str, WaitForecaster]
-    notes: NotesRuntimes | None = None
     if answered is None:
-        said, notes = answerers(workload, settings, now_s)
+        said = answerers(workload, settings, now_s)
     else:
         said = {name: KeptAnswers(answered.records, name) for name in METHODS if name != OURS}
     once = {name: AskedOnce(said[name]) for name in CHOSEN_FROM}
     best = BestOf([SameAnswer(once[name]) for name in CHOSEN_FROM], "best", CHOICE[kind])
-    ours = CalibratedForecaster(best, OURS, now_within_s=now_s)
+    ours = NotesRuntimes(CalibratedForecaster(best, OURS, now_within_s=now_s), RuntimeLevels())
     evenly, jobs = asked_about(workload, settings)
     asking = Asking(jobs, LOOKS_S, DAILY_S)
     records = ask_forecasters(source, [*(said | once).values(), ours], asking, progress)
@@ -246,11 +244,11 @@ def run_log(
         seconds = np.append(answered.records.seconds[:-1], records.seconds[-1:])
         records = replace(records, seconds=seconds)
     queues = workload.queues
-    runtimes = None if answered is None else answered.runtimes
-    if notes is not None:
-        runtimes = JobRuntimes(
-            workload.actual_runtime[records.job], workload.requested_time[records.job], notes.noted
-        )
+    runtimes = JobRuntimes(
+        workload.actual_runtime[records.job],
+        workload.requested_time[records.job],
+        *(np.concatenate(noted) for noted in (ours.calibrated_s, ours.plain_s)),
+    )
     return WaitsRun(
         workload.name,
         kind,
@@ -320,7 +318,6 @@ def keep_run(folder: Path, key: dict[str, Any], run: WaitsRun) -> None:
         columns["evenly"] = run.evenly
     if run.runtimes is not None:
         columns |= {name: getattr(run.runtimes, name) for name in _OF_ENDS}
-        columns["quantiles_s"] = run.runtimes.quantiles_s.astype(KEPT)
     path = _path(folder, key)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -358,9 +355,8 @@ def _read(path: Path, key: dict[str, Any]) -> WaitsRun | None:
         if "queue" in columns:
             queues = Labels(columns["queue"], tuple(columns["queue_names"].tolist()))
         runtimes = None
-        if "runtime_s" in columns:
+        if "plain_s" in columns:
             runtimes = JobRuntimes(*(columns[name] for name in _OF_ENDS))
-            runtimes = replace(runtimes, quantiles_s=runtimes.quantiles_s.astype(np.float64))
         return WaitsRun(
             key["log"],
             key["kind"],
