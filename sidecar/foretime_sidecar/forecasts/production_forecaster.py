@@ -198,7 +198,7 @@ class CalibratedBest:
     def runtimes(
         self, jobs: Sequence[JobRequest], age: Int64Array, levels: Sequence[float]
     ) -> Float64Array:
-        """Give quantiles of how long jobs run in all, as `RuntimeHistories.quantiles`, calibrated."""
+        """Give quantiles of how long jobs run in all, of levels that have come true as often."""
         levels = self._runtime_levels.calibrated(levels)
         return self._models.histories.quantiles(jobs, age, levels)
 

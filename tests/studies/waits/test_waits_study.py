@@ -89,6 +89,19 @@ def test_the_whole_log_is_scored_on_jobs_drawn_evenly(fortnight: Workload) -> No
     assert 30 < known < 150 / 2 + 1  # half of those asked about, less those that wait
 
 
+def test_who_passes_a_bound_with_reason(scored: ScoredRun) -> None:
+    """By hand, job by job."""
+    records = scored.run.records
+    bound_s = records.of(OURS).wait_s[:, LEVELS.index(0.95)]
+    rows = np.flatnonzero(scored.run.submit_time >= scored.run.scored_from)
+    late = []
+    for job in np.unique(records.job[rows]):
+        of_job = rows[records.job[rows] == job]
+        if len(of_job) > 1:
+            late.append(records.waited_s[of_job[0]] > bound_s[of_job[0]])
+    assert scored.started_after_bound == np.mean(late)
+
+
 def test_every_method_is_asked_the_same(scored: ScoredRun) -> None:
     assert scored.methods == METHODS
     assert scored.later_answers > 60
@@ -225,8 +238,8 @@ def test_the_report_is_whole(scored: ScoredRun, tmp_path: Path) -> None:
         assert method in text
     assert "A note." in text
     keys = [table.key for table in written.tables]
-    assert keys[:5] == ["logs", "targets", "first_weeks", "days", "ends"]
-    assert keys[5] == "fortnight-simulated-submission"
+    assert keys[:6] == ["logs", "targets", "first_weeks", "days", "ends", "runtimes"]
+    assert keys[6] == "fortnight-simulated-submission"
     assert (tmp_path / "fortnight-simulated-submission.csv").exists()
     assert set(written.figures) == {"reliability", "gaps"}
     assert (tmp_path / "reliability.svg").stat().st_size > 1_000

@@ -15,7 +15,7 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sim.scores.intervals import RESAMPLES, Interval, percentile_interval
 from foretime_sim.waits.wait_scores import AT, ForecastOutcomes
 
-FEWEST_JOBS = 10
+FEWEST_JOBS = 5
 """A day with fewer jobs is not looked at by itself."""
 LEVEL = 0.95
 _SEED = 7

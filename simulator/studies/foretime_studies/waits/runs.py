@@ -17,6 +17,7 @@ from foretime_estimators.arrays import BoolArray, Float64Array, Int64Array, Sele
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
+from foretime_sidecar.forecasts.job_ends import RUNTIME_LEVELS
 from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.arrival_model import ResampledArrivals
@@ -140,6 +141,13 @@ class JobRuntimes:
     limit_s: Int64Array
     calibrated_s: Float64Array
     plain_s: Float64Array
+
+    @property
+    def median_s(self) -> Float64Array:
+        """Of each record's runtime, as forecast."""
+        middle = len(RUNTIME_LEVELS) // 2
+        median: Float64Array = self.calibrated_s[:, middle - 1 : middle + 1].mean(axis=1)
+        return median
 
     def take(self, records: Selection) -> JobRuntimes:
         """Give those of some of the records."""

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from foretime_sim.scores.intervals import Interval
 from foretime_sim.waits.block_sums import Figure
 from foretime_sim.waits.forecaster import MEDIAN
@@ -46,6 +47,7 @@ def tables(runs: Sequence[ScoredRun]) -> tuple[StudyTable, ...]:
         first_weeks_table(runs),
         days_table(runs),
         ends_table(runs),
+        runtimes_table(runs),
     ]
     for scored in runs:
         key = f"{scored.run.name}-{scored.run.kind}"
@@ -192,6 +194,27 @@ def ends_table(runs: Sequence[ScoredRun]) -> Rows:
                 ("method", method),
                 *((heading, figures[name].value, form) for name, heading, form in _OF_ENDS),
                 *_ends(covered, ".1%"),
+            ]
+
+
+@study_table(
+    "runtimes",
+    "How well runtimes are known",
+    "Of the jobs asked about, at their submission: the share whose median runtime is so near.",
+)
+def runtimes_table(runs: Sequence[ScoredRun]) -> Rows:
+    """Give how near forecast runtimes are; what that allows of waits is on the page."""
+    for scored in runs:
+        if scored.run.runtimes is not None:
+            runtimes = scored.run.runtimes.take(scored.after_warm_up)
+            factor = np.exp(np.abs(np.log(runtimes.median_s / runtimes.runtime_s)))
+            yield [
+                ("log", scored.run.title),
+                ("jobs", len(factor), ",d"),
+                *(
+                    (f"within a factor of {most:g}", float((factor <= most).mean()), ".1%")
+                    for most in (1.1, 1.35, 2, 3)
+                ),
             ]
 
 
