@@ -25,7 +25,7 @@ from foretime_estimators.jobs.jobs import FinishedJob
 _SCORES = np.arange(-12, 13) / 4
 JUDGED_LEVELS = tuple(NormalDist().cdf(score) for score in _SCORES.tolist())
 """Between these ends are counted."""
-JUDGED_EVERY = 4
+JUDGED_EVERY = 8
 """One job in so many is judged, by its id: a forecast costs ten times what learning does."""
 _EDGES = np.array([0.0, *JUDGED_LEVELS, 1.0])
 _SAME_S = 0.5
