@@ -43,10 +43,12 @@ def test_no_jobs_no_days() -> None:
 
 
 def test_days_of_few_jobs_are_left_out() -> None:
-    days = DayCoverage(np.array([FEWEST_JOBS - 1, FEWEST_JOBS]), np.array([3, 9])).of_enough()
-    assert (days.jobs.tolist(), days.worst) == ([FEWEST_JOBS], 0.9)
-    assert days.share_from(0.9) == 1.0
-    assert days.share_from(0.95) == 0.0
+    jobs = np.array([FEWEST_JOBS - 1, FEWEST_JOBS])
+    days = DayCoverage(jobs, jobs - 1).of_enough()
+    share = 1 - 1 / FEWEST_JOBS
+    assert (days.jobs.tolist(), days.worst) == ([FEWEST_JOBS], share)
+    assert days.share_from(share) == 1.0
+    assert days.share_from(share + 0.01) == 0.0
 
 
 def test_chance_is_binomial() -> None:
