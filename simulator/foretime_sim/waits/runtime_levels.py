@@ -65,7 +65,7 @@ class RuntimeLevels:
     Examples
     --------
     >>> from foretime_sim.waits.runtime_levels import RuntimeLevels
-    >>> RuntimeLevels().calibrated([0.5, 0.95])  # nothing is known yet
+    >>> [round(level, 6) for level in RuntimeLevels().calibrated([0.5, 0.95])]  # nothing is known
     [0.5, 0.95]
     """
 
