@@ -195,7 +195,11 @@ class ForecastLadder:
 
     def can_afford(self, s_per_run: float, samples: int = _FEWEST) -> bool:
         """Say whether so many samples fit into the time, if the plan takes so many seconds."""
-        return _OF_A_PLAN * s_per_run * samples <= _ALL_S
+        return s_per_run <= self.longest_plan_s(samples)
+
+    def longest_plan_s(self, samples: int = _FEWEST) -> float:
+        """Give how long the plan may take for so many samples to fit into the time, seconds."""
+        return _ALL_S / (_OF_A_PLAN * samples)
 
     def samples(self, jobs: int, asked: int = 2) -> int:
         """Give how many samples of a queue of so many jobs are drawn; 0: it is not run forward.

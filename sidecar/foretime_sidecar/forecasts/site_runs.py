@@ -213,15 +213,22 @@ class SiteRuns:
             if not self._ladder.can_afford(took_s) and not math.isinf(self._most_s):
                 trial = _Trial(f"a run of {jobs:,} jobs takes {took_s:.1f} s")
         except TimeoutError:
-            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {self._most_s:g} s")
+            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {self._longest_s:.2g} s")
         self._slow = (jobs, now, trial.too_slow) if trial.too_slow else None
         return trial
+
+    @property
+    def _longest_s(self) -> float:
+        """What one run may take: a longer one would be too slow, however it ends."""
+        if math.isinf(self._most_s):
+            return self._most_s
+        return min(self._most_s, self._ladder.longest_plan_s())
 
     def _once(self, moment: Moment) -> tuple[float, Float64Array]:
         """Plan the queue; give how long that took, seconds of a processor, and the plan."""
         began = time.thread_time()
         with self.turns.aside():
-            planned_s = planned_waits(moment, most_cpu_s=self._most_s)
+            planned_s = planned_waits(moment, most_cpu_s=self._longest_s)
         return time.thread_time() - began, planned_s
 
     def _note(self, why_not: str) -> None:

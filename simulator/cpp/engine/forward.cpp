@@ -320,8 +320,8 @@ Prepared prepare(const Beginning& beginning, const std::optional<std::vector<std
   return made;
 }
 
-// An engine after one pass at the moment itself, beyond which all that run go on: who starts now does
-// so beside them.
+// An engine after one pass at the moment itself, beyond which all that run go on: who starts now
+// does so beside them.
 std::unique_ptr<Engine> settled(const Beginning& beginning, std::vector<std::size_t>& order) {
   const std::vector<Seconds> for_ever(beginning.running.size() + beginning.pending.size(), kNever);
   std::unique_ptr<Engine> engine = begun(beginning, for_ever.data(), order);

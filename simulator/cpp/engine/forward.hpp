@@ -1,8 +1,8 @@
 // Forward runs: many futures of one moment, each in an engine of its own, on several threads.
 #pragma once
 
-#include <limits>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
