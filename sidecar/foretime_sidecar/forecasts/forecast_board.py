@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -74,6 +75,26 @@ class Waits:
             tuple(max(end - seconds, 0) for end in self.end_s),
             None if self.planned_s is None else max(self.planned_s - seconds, 0),
         )
+
+    def let_go(self, let_go_s: tuple[int, ...]) -> Waits:
+        """Give the same of a job that joins the queue when other jobs let it go.
+
+        These waits are as if that were known to be at its median. It may be earlier or later, and
+        all that comes after with it.
+
+        Parameters
+        ----------
+        let_go_s
+            When that is, seconds at each of ``LEVELS``.
+        """
+        likely = let_go_s[LEVELS.index(0.5)]
+
+        def moved(seconds: tuple[int, ...]) -> tuple[int, ...]:
+            each = (at + s - likely for at, s in zip(let_go_s, seconds, strict=True))
+            return tuple(accumulate(map(max, each, let_go_s), max))
+
+        starts_now = self.starts_now if let_go_s[0] <= NOW_S else 0.0
+        return Waits(moved(self.wait_s), starts_now, self.end_s and moved(self.end_s))
 
     def at(self, level: float) -> int:
         """Give the bound that holds with a probability that is one of ``LEVELS``; seconds."""

@@ -105,6 +105,8 @@ class JobQuestion:
         Its chunks, where nodes and tasks do not say them; ``None``: they do.
     qos
         On Slurm, ``--qos``; ``None`` if not given.
+    dependency
+        ``--dependency``, such as ``afterok:4711``; "" if not given.
     scales
         Whether its user says that it takes half the time on twice the processors.
     not_modelled
@@ -123,6 +125,7 @@ class JobQuestion:
     exclusive: bool = False
     select: AskedChunks | None = None
     qos: str | None = None
+    dependency: str = ""
     scales: bool = False
     not_modelled: tuple[str, ...] = ()
 
@@ -230,6 +233,7 @@ def question_of(parameters: JobParameters, user: str | None, now: int) -> JobQue
         gpu_type,
         exclusive,
         qos=parameters.qos.split(",")[0] if parameters.qos else None,
+        dependency=parameters.dependency or "",
         scales=parameters.scales,
         not_modelled=(*unseen, *_not_modelled(parameters, select)),
     )
@@ -353,8 +357,4 @@ def _not_modelled(parameters: JobParameters, select: AskedChunks | None) -> tupl
         said.append(f"of the QOS {parameters.qos!r} the first is looked at alone")
     if parameters.reservation:
         said.append(f"reservation {parameters.reservation!r} is not looked at")
-    if parameters.dependency:
-        said.append(
-            f"the wait counts from when the dependency {parameters.dependency!r} is fulfilled"
-        )
     return tuple(said)

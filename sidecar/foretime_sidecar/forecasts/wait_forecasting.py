@@ -597,6 +597,9 @@ class WaitForecasting:
         if isinstance(board.site, SlurmSite) and job.qos is not None:
             request = job.request
             check_qos(board.site, job.qos, request.user, request.project, request.queue)
+        if job.let_go_s:
+            likely = moment.look.taken_at + job.let_go_s[LEVELS.index(0.5)]
+            job = replace(job, eligible_time=max(job.eligible_time or likely, likely))
         asked = moment.with_job(job)
         ahead = int(places(asked.snapshot, moment.policy)[-1])
         assumed: tuple[str, ...] = ()
@@ -608,6 +611,8 @@ class WaitForecasting:
             if made is None:
                 made, assumed = self._forecaster.consider(asked), ()
             (waits,) = self._told(asked, made, np.array([ahead == 0]), board.site, job)
+        if job.let_go_s and waits is not None:
+            waits = waits.let_go(job.let_go_s)
         return NewJobForecast(job, waits, ahead, board, assumed)
 
     def _by_alike(self, asked: Moment, ahead: int, board: Board) -> WaitForecasts | None:

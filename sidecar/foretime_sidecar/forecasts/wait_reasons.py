@@ -12,11 +12,12 @@ from foretime_sidecar.wording.waits import needs
 _LIMITED = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)?\w*", re.ASCII)
 _OF_PBS = ("Not Running", "Can Never Run")
 BEGINS_LATER = "waits for its begin time"
+WAITS_FOR_JOBS = "waits for other jobs that it depends on"
 _WORDS = {
     "JobHeldUser": "held by its user; scontrol release lets it go",
     "JobHeldAdmin": "held by an administrator",
     "JobHoldMaxRequeue": "held, as it was requeued too often",
-    "Dependency": "waits for other jobs that it depends on",
+    "Dependency": WAITS_FOR_JOBS,
     "DependencyNeverSatisfied": "depends on a job that can't end as it must; it will never start",
     "BeginTime": BEGINS_LATER,
     "JobArrayTaskLimit": "as many tasks of its array run as its user allowed at once",

@@ -79,6 +79,9 @@ class NewJob:
         On Slurm, ``--qos``; ``None``: the default.
     runs_as
         The job as long as which it runs, times ``runtime_factor``; ``None``: it tells itself.
+    let_go_s
+        How long the jobs that it waits for keep it from the queue, seconds from the look at it at
+        each of ``LEVELS``; ``()``: it waits for none.
     """
 
     request: JobRequest
@@ -89,6 +92,7 @@ class NewJob:
     qos: str | None = None
     runs_as: JobRequest | None = None
     runtime_factor: float = 1.0
+    let_go_s: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

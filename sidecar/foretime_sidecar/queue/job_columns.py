@@ -14,7 +14,7 @@ from foretime_sidecar.clients.client import QueuedJob
 _MINUTES = re.compile(r"\d{1,9}", re.ASCII)  # more are no delay of Slurm's
 _CONDITION = re.compile(r"([a-z]+)((?::[^:(]+)+)?(?:\(.*\))?", re.ASCII)
 # That a job ends well is taken for granted; which task waits for which is not looked at.
-_EVENTS = {
+EVENTS = {
     "after": After.START,
     "afterany": After.END,
     "afterok": After.END,
@@ -80,7 +80,7 @@ def why_not_released(job: QueuedJob, left_out: Mapping[str, str]) -> str | None:
     obstacles = []
     for each in conditions:
         obstacle = None
-        if each.kind not in _EVENTS and each.kind != SINGLETON:
+        if each.kind not in EVENTS and each.kind != SINGLETON:
             obstacle = f"waits for what is not foreseen ({each.kind})"
         for job_id in (each.job_id, each.job_id.partition("_")[0]):
             if job_id in left_out:
@@ -150,7 +150,7 @@ class JobColumns:
 
     def _events(self, place: int, condition: Condition) -> Iterator[tuple[int, After, int]]:
         if condition.kind != SINGLETON:
-            if (event := _EVENTS.get(condition.kind)) is not None:
+            if (event := EVENTS.get(condition.kind)) is not None:
                 for column in self.columns.get(condition.job_id, ()):
                     yield column, event, condition.delay_s
             return

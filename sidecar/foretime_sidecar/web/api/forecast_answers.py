@@ -20,7 +20,12 @@ from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast, Waits
 from foretime_sidecar.forecasts.forecast_reliability import Reliability
 from foretime_sidecar.forecasts.job_question import JobQuestion
-from foretime_sidecar.forecasts.wait_reasons import BEGINS_LATER, turn_text, wait_reason
+from foretime_sidecar.forecasts.wait_reasons import (
+    BEGINS_LATER,
+    WAITS_FOR_JOBS,
+    turn_text,
+    wait_reason,
+)
 from foretime_sidecar.queue.prepared_jobs import as_submitted
 
 Scheduler: TypeAlias = Literal["slurm", "pbs"]
@@ -134,11 +139,15 @@ def of_new(
     if waits is not None and waits.likely_now:
         code = "None"
     reason = Reason(code=code, text=turn_text(processors, ahead, waits))
-    to_come_s = (question.begin or 0) - now
+    let_go_s = forecast.job.let_go_s
+    let_go = board.made_at + let_go_s[LEVELS.index(0.5)] if let_go_s else 0
+    to_come_s = max(question.begin or 0, let_go) - now
     if to_come_s > 0:
+        code, waits_for = "BeginTime", BEGINS_LATER
+        if let_go > (question.begin or 0):
+            code, waits_for = "Dependency", WAITS_FOR_JOBS
         then = "" if waits is None or waits.at(0.5) <= to_come_s + NOW_S else reason.text
-        text = f"{BEGINS_LATER}, and then {then}" if then else BEGINS_LATER
-        reason = Reason(code="BeginTime", text=text)
+        reason = Reason(code=code, text=f"{waits_for}, and then {then}" if then else waits_for)
     return _answer(
         _Job("not-submitted", question.request, scheduled_time_s, None, nodes=question.nodes),
         board,

@@ -13,6 +13,7 @@ from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_estimators.time_units import MINUTE_S
 from foretime_sim.sites.slurm.site import SlurmSite
+from foretime_sim.waits.forecaster import LEVELS
 
 from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
@@ -26,6 +27,7 @@ from foretime_sidecar.forecast_answer.forecast import (
     PendingForecasts,
     StartBound,
 )
+from foretime_sidecar.forecasts.awaited_jobs import let_go_s
 from foretime_sidecar.forecasts.forecast_board import Board, JobForecast, NewJobForecast
 from foretime_sidecar.forecasts.job_advice import Shape, like_jobs, shapes
 from foretime_sidecar.forecasts.job_question import JobParameters, JobQuestion, question_of
@@ -154,6 +156,17 @@ def _no_map_yet(drawing: MapDrawing | None, pause_s: int) -> ApiError:
         what, left_s = f"{what}: {done} of {of} expected waits are made", max(remaining_s, 1)
     remedy = f"ask again in about {spoken_wait(max(left_s, MINUTE_S), up=True)}"
     return ApiError(503, what, "map", remedy, {"Retry-After": str(left_s)})
+
+
+def _on_dependency(dependency: str, until: tuple[int, ...] | None) -> str:
+    """Say how the jobs that a job waits for were looked at."""
+    named = f"dependency {dependency!r}"
+    if until is None:
+        return f"the wait counts from when the {named} is fulfilled"
+    if not any(until):
+        return f"{named}: no such job is in the queue that you see, so it keeps nothing waiting"
+    likely = spoken_wait(until[LEVELS.index(0.5)])
+    return f"{named}: by the forecasts of its jobs it is likely fulfilled in {likely}"
 
 
 def _bound(forecasting: WaitForecasting, forecast: JobForecast, board: Board) -> StartBound | None:
@@ -345,7 +358,7 @@ class ForecastDesk:
     def answer(self, question: JobQuestion, caller: Caller) -> ForecastAnswer:
         """Answer for a job that nobody has submitted."""
         answer, forecast = self._answer(question, caller)
-        if question.begin is None:
+        if question.begin is None and not question.dependency:
             waits = forecast.waits
             age_s = max(answer.made_at - forecast.board.made_at, 0)
             later = None if waits is None else waits.later(age_s)
@@ -472,6 +485,11 @@ class ForecastDesk:
             question = replace(question, not_modelled=(*question.not_modelled, said))
         scheduled = self._scheduled_time(replace(job, project=None) if withheld else job)
         new = self._new_job(question, scheduled, board)
+        if question.dependency:
+            until = let_go_s(question.dependency, board, lambda asks: caller.sees_job(asks.user))
+            said = _on_dependency(question.dependency, until)
+            question = replace(question, not_modelled=(*question.not_modelled, said))
+            new = replace(new, let_go_s=until or ())
         if shape is not None:
             new = replace(new, runs_as=work, runtime_factor=shape.runtime_factor)
             if shape.planned_s is not None:
