@@ -271,7 +271,7 @@ def test_of_a_damaged_file_there_is_a_message_or_it_is_written_as_it_was_read(pa
         try:
             site = parse_site(broken, source="site.toml")
         except InputError as error:
-            refused += str(error).startswith("site.toml: ")
+            refused += re.match(r"site\.toml(:\d+)?: ", str(error)) is not None
             continue
         read += 1
         assert parse_site(format_site(site), source="again") == site
