@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from foretime_estimators.jobs.jobs import JobRequest
@@ -21,7 +21,7 @@ def let_go_s(
     """Say how long the jobs that a dependency names keep a job from the queue.
 
     Where all must let it go the latest counts, level by level, as if all came early or late
-    together; a job that is not in the queue has let it go.
+    together; a job that is not in the queue has let it go. Of an array all tasks count.
 
     Parameters
     ----------
@@ -50,16 +50,33 @@ def let_go_s(
 def _let_go_s(
     condition: Condition, board: Board, sees: Callable[[JobRequest], bool]
 ) -> tuple[int, ...] | None:
-    event = EVENTS.get(condition.kind)
+    event, delay_s = EVENTS.get(condition.kind), condition.delay_s
     if event is None:
         return None
-    waiting = board.pending_job(condition.job_id)
-    running = board.running_job(condition.job_id)
-    seconds: tuple[int, ...] = _AT_ONCE
-    if waiting is not None and sees(waiting.request):
-        if waiting.waits is None or waiting.kept_back is not None or waiting.job.tasks > 1:
+    each: list[Sequence[int]] = []
+    for row in board.rows:
+        if not (_is_named(condition.job_id, row.job.request, row.request) and sees(row.request)):
+            continue
+        if row.waits is None or row.kept_back is not None or row.job.tasks > 1:
             return None
-        seconds = waiting.waits.wait_s if event is After.START else waiting.waits.end_s
-    elif running is not None and sees(running.request) and event is After.END:
-        seconds = board.ends.get(running.request.job_id, ())
-    return tuple(each + condition.delay_s for each in seconds) or None
+        seconds = row.waits.wait_s if event is After.START else row.waits.end_s
+        each.append([second + delay_s for second in seconds])
+    for job in board.running.values():
+        if not (_is_named(condition.job_id, job.request) and sees(job.request)):
+            continue
+        if event is After.START:
+            left_s = (job.start_time or board.made_at) + delay_s - board.made_at
+            each.append([max(left_s, 0)] * len(LEVELS))
+        else:
+            ends = board.ends.get(job.request.job_id, ())
+            each.append([second + delay_s for second in ends])
+    if not all(each):
+        return None
+    # Of who is gone nobody knows since when, and so not of the delay.
+    return tuple(np.max(each, axis=0).tolist()) if each else _AT_ONCE
+
+
+def _is_named(job_id: str, *requests: JobRequest) -> bool:
+    """Whether an id is a job's or task's, or its whole array's; PBS's without the server, too."""
+    names = {name for one in requests for name in (one.job_id, one.array_id) if name}
+    return job_id in names or job_id in {name.partition(".")[0] for name in names}

@@ -39,15 +39,23 @@ def waiting(job_id: str, **more: Any) -> QueuedJob:
 
 @pytest.fixture(scope="module")
 def forecasting() -> WaitForecasting:
-    """Job 1 has the machine, 2 waits for it, 3 is held, and so is the array 4."""
+    """Job 1 has the machine but for two tasks of 5; 2 waits for it, 3 is held, and 4 an array."""
     jobs = (
         QueuedJob(request("1"), QueueState.RUNNING, start_time=NOW - 600),
         waiting("2", user="bob"),
         waiting("3", held=True),
         waiting("4", tasks=3),
+        *(
+            QueuedJob(
+                replace(request(f"5_{task}"), processors=1, array_id="5"),
+                QueueState.RUNNING,
+                start_time=NOW - 60 * task,
+            )
+            for task in (1, 2)
+        ),
     )
     waits = WaitForecasting(ForecastSettings(), CalibratedBest(20_000))
-    waits.looked(Look(NOW, Queue(8, jobs)))
+    waits.looked(Look(NOW, Queue(10, jobs)))
     assert waits.refresh(maps=False)
     return waits
 
@@ -77,6 +85,19 @@ def test_what_nobody_can_foresee_is_not_known(board: Board, dependency: str) -> 
     assert let_go_s(dependency, board, everybody) is None
     assert let_go_s(f"{dependency},afterok:1", board, everybody) is None
     assert let_go_s(f"{dependency}?afterok:1", board, everybody) == board.ends["1"]
+
+
+def test_of_an_array_all_tasks_count(board: Board) -> None:
+    both = tuple(map(max, board.ends["5_1"], board.ends["5_2"]))
+    assert both[MEDIAN] > 0
+    assert let_go_s("afterok:5", board, everybody) == both
+    assert let_go_s("afterok:5_2", board, everybody) == board.ends["5_2"]
+
+
+def test_a_delay_counts_from_when_it_happened(board: Board) -> None:
+    assert let_go_s("after:5_2+5", board, everybody) == (180,) * len(LEVELS)
+    assert let_go_s("after:1+5", board, everybody) == NOTHING, "that was ten minutes ago"
+    assert let_go_s("afterok:99+5", board, everybody) == NOTHING, "nobody knows since when"
 
 
 def test_a_job_that_is_gone_or_hidden_keeps_nobody(board: Board) -> None:
