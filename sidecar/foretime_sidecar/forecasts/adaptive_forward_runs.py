@@ -25,7 +25,7 @@ from foretime_sidecar.forecasts.sample_cache import DrawnOnce
 # A scheduler looks at its queue this often at least: a start before then is one at once.
 NOW_S = 60
 _SAMPLES = (200, 100, 50, 20, 10)
-_FEWEST = 10  # of all pending jobs
+FEWEST = 10  # of all pending jobs
 # A sample takes about half as long as a plan, in which jobs take all that they ask for.
 _OF_A_PLAN = 0.5
 # Seconds that forecasts of all pending jobs, of several as if they were let go, and of one job are
@@ -193,11 +193,7 @@ class ForecastLadder:
         self._knows_limits = knows_limits
         self._s_per_sample = 0.0  # as it was last
 
-    def can_afford(self, s_per_run: float, samples: int = _FEWEST) -> bool:
-        """Say whether so many samples fit into the time, if the plan takes so many seconds."""
-        return s_per_run <= self.longest_plan_s(samples)
-
-    def longest_plan_s(self, samples: int = _FEWEST) -> float:
+    def longest_plan_s(self, samples: int) -> float:
         """Give how long the plan may take for so many samples to fit into the time, seconds."""
         return _ALL_S / (_OF_A_PLAN * samples)
 
@@ -219,7 +215,7 @@ class ForecastLadder:
         most = min(most, _SAMPLES[0])
         if self.hurried:
             most /= 4
-        return next((samples for samples in _SAMPLES if samples <= most), _FEWEST)
+        return next((samples for samples in _SAMPLES if samples <= most), FEWEST)
 
     def is_quick_for_one(self) -> bool:
         """Say whether somebody can wait for the forecast of one job, by how long samples took."""

@@ -28,7 +28,7 @@ from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
 from foretime_sidecar.forecasts.fallback_forecaster import Backlog
 from foretime_sidecar.forecasts.learned_waits import LearnedWaits, can_learn_waits
-from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge, SiteRuns
+from foretime_sidecar.forecasts.site_runs import SiteKnowledge, SiteRuns
 from foretime_sidecar.wording.counts import counted
 
 
@@ -77,7 +77,7 @@ class CalibratedBest:
         As for `ForecastLadder`.
     known
         Who knows the site that the scheduler is set up as; ``None``: nobody does.
-    most_s
+    unhurried
         As for `SiteRuns`.
     """
 
@@ -85,11 +85,11 @@ class CalibratedBest:
     oracle = False
 
     def __init__(
-        self, most_jobs: int, known: SiteKnowledge | None = None, most_s: float = MOST_S
+        self, most_jobs: int, known: SiteKnowledge | None = None, *, unhurried: bool = False
     ) -> None:
         self._most_jobs = most_jobs
         self._known = known
-        self._most_s = most_s
+        self._unhurried = unhurried
         self._turns: Turns = NOBODY_WAITS
         self.forget()
 
@@ -101,7 +101,9 @@ class CalibratedBest:
         self._site_runs: SiteRuns | None = None
         forecasters: list[WaitForecaster] = [self._ladder, Qbets(NOW_S)]
         if self._known is not None:
-            self._site_runs = SiteRuns(self._known, self._most_jobs, models, self._most_s)
+            self._site_runs = SiteRuns(
+                self._known, self._most_jobs, models, unhurried=self._unhurried
+            )
             forecasters.insert(0, self._site_runs)
             runs = self._site_runs
             self._ladder.is_spared = lambda: runs.is_slow

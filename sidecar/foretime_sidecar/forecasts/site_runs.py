@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -19,14 +20,17 @@ from foretime_sim.waits.forward_forecaster import planned_waits
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.turns import Turns
 
-from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
+from foretime_sidecar.forecasts.adaptive_forward_runs import (
+    FEWEST,
+    NOW_S,
+    ForecastLadder,
+    SampleModels,
+)
 from foretime_sidecar.forecasts.pbs_moment import under_pbs
 from foretime_sidecar.forecasts.slurm_moment import under_slurm
 
 logger = logging.getLogger("foretime")
 
-MOST_S = 10.0
-"""What one run may take."""
 _TRIED_AGAIN_S = 1800
 _SHORTER = 0.7
 """A queue so much shorter than one that took too long is tried before that."""
@@ -91,8 +95,8 @@ class SiteRuns:
         As for `ForecastLadder`.
     models
         Taught by their owner.
-    most_s
-        What one run may take, seconds of a processor; infinite: as long as it takes.
+    unhurried
+        Whether runs may take as long as they take, as in a replay.
 
     Attributes
     ----------
@@ -108,13 +112,18 @@ class SiteRuns:
     oracle = False
 
     def __init__(
-        self, known: SiteKnowledge, most_jobs: int, models: SampleModels, most_s: float = MOST_S
+        self,
+        known: SiteKnowledge,
+        most_jobs: int,
+        models: SampleModels,
+        *,
+        unhurried: bool = False,
     ) -> None:
         self.ran: SlurmSite | PbsSite | None = None
         self.leaves_out: tuple[str, ...] = ()
         self._known = known
         self._ladder = ForecastLadder(most_jobs, models, NOW_S, knows_limits=True)
-        self._most_s = most_s
+        self._unhurried = unhurried
         self._slow: tuple[int, int, str] | None = None  # jobs, when, and what was said
         self._coarse = False
         self._said = ""
@@ -203,33 +212,23 @@ class SiteRuns:
             if jobs > _SHORTER * slow_jobs and 0 <= now - since < _TRIED_AGAIN_S:
                 return _Trial(said)
         coarse = isinstance(moment.policy.backfill, Slurm)
+        longest_s = self._ladder.longest_plan_s(FEWEST)
         try:
-            took_s, planned_s = self._once(coarsely(moment) if coarse else moment)
-            trial = _Trial("", planned_s, coarse)
-            if coarse and took_s <= _COARSE_S:
-                exactly_s, planned_s = self._once(moment)
-                if self._ladder.can_afford(exactly_s, _ENOUGH):
+            began = time.thread_time()
+            most_s = math.inf if self._unhurried else longest_s
+            trial = _Trial("", self._plan(coarsely(moment) if coarse else moment, most_s), coarse)
+            if coarse and time.thread_time() - began <= _COARSE_S:
+                with contextlib.suppress(TimeoutError):
+                    planned_s = self._plan(moment, self._ladder.longest_plan_s(_ENOUGH))
                     trial = _Trial("", planned_s)
-            if not self._ladder.can_afford(took_s) and not math.isinf(self._most_s):
-                trial = _Trial(f"a run of {jobs:,} jobs takes {took_s:.1f} s")
         except TimeoutError:
-            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {self._longest_s:.2g} s")
+            trial = _Trial(f"a run of {jobs:,} jobs takes longer than {longest_s:.2g} s")
         self._slow = (jobs, now, trial.too_slow) if trial.too_slow else None
         return trial
 
-    @property
-    def _longest_s(self) -> float:
-        """What one run may take: a longer one would be too slow, however it ends."""
-        if math.isinf(self._most_s):
-            return self._most_s
-        return min(self._most_s, self._ladder.longest_plan_s())
-
-    def _once(self, moment: Moment) -> tuple[float, Float64Array]:
-        """Plan the queue; give how long that took, seconds of a processor, and the plan."""
-        began = time.thread_time()
+    def _plan(self, moment: Moment, most_cpu_s: float) -> Float64Array:
         with self.turns.aside():
-            planned_s = planned_waits(moment, most_cpu_s=self._longest_s)
-        return time.thread_time() - began, planned_s
+            return planned_waits(moment, most_cpu_s=most_cpu_s)
 
     def _note(self, why_not: str) -> None:
         self._known.note_runs(why_not)

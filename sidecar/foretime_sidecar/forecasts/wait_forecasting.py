@@ -42,7 +42,7 @@ from foretime_sidecar.forecasts.latest_starts import KeptBounds, NotedBounds
 from foretime_sidecar.forecasts.pbs_moment import check_room
 from foretime_sidecar.forecasts.production_forecaster import Basis, CalibratedBest
 from foretime_sidecar.forecasts.question_turns import QuestionTurns
-from foretime_sidecar.forecasts.site_runs import MOST_S, SiteKnowledge
+from foretime_sidecar.forecasts.site_runs import SiteKnowledge
 from foretime_sidecar.forecasts.slurm_moment import check_qos
 from foretime_sidecar.forecasts.told_waits import keeps_the_head_first, told
 from foretime_sidecar.forecasts.wait_map import MapDrawing, WaitMap, mapped
@@ -172,7 +172,7 @@ def forecasting_of(
     """
     return WaitForecasting(
         settings.forecast,
-        CalibratedBest(settings.forecast.most_jobs, known, math.inf if unhurried else MOST_S),
+        CalibratedBest(settings.forecast.most_jobs, known, unhurried=unhurried),
         PastEvents(store, lock),
         ServedForecasts(store, lock, settings.api.smallest_group),
         ModelStates(store, lock),

@@ -113,28 +113,20 @@ Table run(const Beginning& beginning, Rows actual_runtime, const Arrivals& arriv
   return Table(start_time, {samples.count, columns}, owner);
 }
 
-nb::ndarray<nb::numpy, std::int8_t, nb::ndim<1>> first_pass_of(const Beginning& beginning) {
-  std::vector<StartedBy> started;
+// What is found of a moment, without the interpreter's lock.
+template <class Stored, class Value>
+nb::ndarray<nb::numpy, Stored, nb::ndim<1>> found_of(const Beginning& beginning,
+                                                     std::vector<Value> (*find)(const Beginning&)) {
+  std::vector<Value> found;
   {
     const nb::gil_scoped_release unlocked;
-    started = first_pass(beginning);
+    found = find(beginning);
   }
   nb::capsule owner;
-  auto* values = owned_array<std::int8_t>(started.size(), owner);
-  for (std::size_t i = 0; i < started.size(); ++i) values[i] = static_cast<std::int8_t>(started[i]);
-  return {values, {started.size()}, owner};
-}
-
-nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> first_plan_of(const Beginning& beginning) {
-  std::vector<Seconds> start;
-  {
-    const nb::gil_scoped_release unlocked;
-    start = first_plan(beginning);
-  }
-  nb::capsule owner;
-  auto* values = owned_array<std::int64_t>(start.size(), owner);
-  std::copy(start.begin(), start.end(), values);
-  return {values, {start.size()}, owner};
+  auto* values = owned_array<Stored>(found.size(), owner);
+  std::transform(found.begin(), found.end(), values,
+                 [](Value value) { return static_cast<Stored>(value); });
+  return {values, {found.size()}, owner};
 }
 
 // An engine that goes on from the moment, and the rows of the pending jobs by its indices.
@@ -294,8 +286,10 @@ void register_forward(nb::module_& m) {
            nb::arg("most_processors").none())
       .def("run", &run, nb::arg("actual_runtime"), nb::arg("arrivals"), nb::arg("only").none(),
            nb::arg("threads"), nb::arg("until"), nb::arg("most_cpu_s"))
-      .def("first_pass", &first_pass_of)
-      .def("first_plan", &first_plan_of)
+      .def("first_pass",
+           [](const Beginning& self) { return found_of<std::int8_t>(self, first_pass); })
+      .def("first_plan",
+           [](const Beginning& self) { return found_of<std::int64_t>(self, first_plan); })
       .def("engine", &begun_engine, nb::arg("actual_runtime"));
 
   nb::class_<Arrivals>(m, "Arrivals")

@@ -189,7 +189,7 @@ def trial(
         Whether with a quarter of the samples, as on a busy machine.
     """
     known = ReadSite()
-    served = CalibratedBest(_MOST_JOBS, known, math.inf)
+    served = CalibratedBest(_MOST_JOBS, known, unhurried=True)
     served.hurried = hurried
     past = CalibratedForecaster(Qbets(NOW_S), "past", now_within_s=NOW_S)
     overheard = {
