@@ -73,6 +73,7 @@ class BackgroundThread:
         self._looked = threading.Event()
         self._ending = threading.Event()
         self._at_work = threading.Lock()
+        self._has_worked = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -115,7 +116,9 @@ class BackgroundThread:
         """
         with self._at_work:
             try:
-                more = self._work.refresh(hurried=busy())
+                # At first somebody waits for what it makes, with whatever care.
+                more = self._work.refresh(hurried=busy() or not self._has_worked)
+                self._has_worked = True
                 self._work.last_failure = ""
             except Exception as error:
                 self._work.failures += 1

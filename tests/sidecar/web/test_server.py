@@ -19,6 +19,7 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
 from foretime_sidecar.clients.slurm.json import parse_finished
+from foretime_sidecar.queue import background_thread
 from foretime_sidecar.settings.api_settings import ApiSettings
 from foretime_sidecar.settings.daemon_address import parse_listen
 from foretime_sidecar.settings.settings import Settings
@@ -308,6 +309,25 @@ def test_over_loopback_nobody_is_known(folder: Path) -> None:
         daemon.end()
         thread.join(30)
     assert not thread.is_alive()
+
+
+def test_the_first_forecasts_are_made_in_a_hurry(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody waits for them; those after are made with all care, but on a busy machine."""
+    daemon, _ = make(folder)
+    hurries: list[bool] = []
+
+    def work(*, hurried: bool) -> bool:
+        hurries.append(hurried)
+        return False
+
+    monkeypatch.setattr(daemon.sidecar.waits, "refresh", work)
+    for is_busy in (False, False, True):
+        monkeypatch.setattr(background_thread, "busy", lambda is_busy=is_busy: is_busy)
+        daemon.forecasts.refresh()
+    assert hurries == [True, False, True]
+    daemon.close()
 
 
 def test_threads_at_work_share_one_grace(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
