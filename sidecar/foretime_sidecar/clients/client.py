@@ -243,6 +243,15 @@ class QueuedJob:
     ages_since: int | None = None
 
     @property
+    def planned_start(self) -> int | None:
+        """When the scheduler plans to start a pending job; ``None`` if it tells nothing of its own.
+
+        Of a job that is to begin later Slurm only repeats when that is.
+        """
+        start = self.start_time
+        return None if start is None or start <= (self.eligible_time or 0) else start
+
+    @property
     def is_short(self) -> bool:
         """Whether the job is planned with less than its limit."""
         return self.time_min is not None and self.time_min < self.request.requested_time

@@ -253,9 +253,9 @@ def _planned_start(moment: QueueMoment, column: int) -> int | None:
     """Give when the scheduler itself plans to start a job; of an array it plans the next task."""
     job = moment.taken.jobs[column]
     is_next = column == moment.first_pending or moment.taken.jobs[column - 1] is not job
-    if not is_next or job.start_time is None or job.start_time <= (job.eligible_time or 0):
+    if not is_next or job.planned_start is None:
         return None
-    return max(job.start_time, moment.look.taken_at)
+    return max(job.planned_start, moment.look.taken_at)
 
 
 def rows_of(outcome: Outcome) -> Iterator[str]:

@@ -89,14 +89,9 @@ def of_pending(
 
 
 def _scheduler_start(board: Board, forecast: JobForecast) -> int | None:
-    """Give when the scheduler itself plans to start a job; of an array it plans the next task.
-
-    Of a job that is to begin later Slurm only repeats when that is.
-    """
+    """Give when the scheduler itself plans to start a job; of an array it plans the next task."""
     job = forecast.job
-    if job.start_time is None or job.start_time <= (job.eligible_time or 0):
-        return None
-    return job.start_time if board.tasks[job.request.job_id] is forecast else None
+    return job.planned_start if board.tasks[job.request.job_id] is forecast else None
 
 
 def of_running(
