@@ -33,7 +33,7 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_sidecar.clients.client import Cursor, FinishedRecord
 from foretime_sidecar.store.store import Store
 
-from tests.benchmarks.printed_slurm import PrintedSlurm
+from tests.benchmarks.deep_queues.printed_slurm import PrintedSlurm
 from tests.support.processes.base_install_daemon import EXTRAS
 from tests.support.processes.daemon_process import SERVE
 

@@ -20,7 +20,7 @@ from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 
-from tests.benchmarks.printed_slurm import PrintedSlurm
+from tests.benchmarks.deep_queues.printed_slurm import PrintedSlurm
 
 NODES, CPUS, WAITING, RUNNING = 5_000, 32, 10_000, 1_000
 NOW = 1_800_000_000

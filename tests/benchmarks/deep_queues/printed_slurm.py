@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ASSETS = Path(__file__).parents[1] / "assets/slurm/26.05"
+ASSETS = Path(__file__).parents[2] / "assets/slurm/26.05"
 USERS = 200
 COMMANDS = {
     "squeue": 'cat "$here/squeue.json"',
