@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import selectors
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 import tenacity
 from foretime_estimators.jobs.errors import SchedulerError
@@ -13,6 +17,10 @@ from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.request_time import Request, RequestTime, processor_time_s
 
 _MOST_LINES = 10  # of what a failed command said
+_MOST_SAID_BYTES = 100_000
+_PIECE_BYTES = 1 << 16  # what a pipe holds
+
+AnyRead = TypeVar("AnyRead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +131,94 @@ def _run(
     return subprocess.CompletedProcess(command, child.returncode, stdout, stderr)
 
 
+def _read_from(
+    command: Sequence[str],
+    timeout_s: int,
+    environment: Mapping[str, str],
+    request: Request,
+    read: Callable[[Iterable[bytes]], AnyRead],
+) -> tuple[AnyRead, subprocess.CompletedProcess[bytes]]:
+    """Run a command as `_run`, and read what it prints while it prints.
+
+    Of what it printed the beginning is given, where a command says what has failed.
+    """
+    with _Child(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    ) as child:
+        output = _Output(child, timeout_s)
+        try:
+            found = read(output)
+            for _ in output:
+                pass  # what the reader had no use for
+            child.wait(output.left_s())
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+        finally:
+            request.own_s += child.own_s
+    return found, subprocess.CompletedProcess(
+        command, child.returncode, output.beginning, bytes(output.said)
+    )
+
+
+class _Output:
+    """What a child prints, piece by piece, until it closes its outputs or its time is up.
+
+    Attributes
+    ----------
+    beginning
+        The first piece.
+    said
+        What it printed to stderr.
+    """
+
+    def __init__(self, child: _Child, timeout_s: int) -> None:
+        self.beginning = b""
+        self.said = bytearray()
+        self._until = time.monotonic() + timeout_s
+        self._late = subprocess.TimeoutExpired(child.args, timeout_s)
+        self._pieces = self._read(child)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def left_s(self) -> float:
+        return max(self._until - time.monotonic(), 0.0)
+
+    def _read(self, child: _Child) -> Iterator[bytes]:
+        with selectors.DefaultSelector() as selector:
+            for stream in (child.stdout, child.stderr):
+                if stream is not None:
+                    selector.register(stream, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(self.left_s())
+                if not ready:
+                    raise self._late
+                for key, _ in ready:
+                    piece = os.read(key.fd, _PIECE_BYTES)
+                    if not piece:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is child.stderr:
+                        self.said.extend(piece[: _MOST_SAID_BYTES - len(self.said)])
+                    else:
+                        self.beginning = self.beginning or piece
+                        yield piece
+
+
 def said_by(done: subprocess.CompletedProcess[str] | subprocess.CompletedProcess[bytes]) -> str:
     """Give the first lines of what a failed command said, in one."""
     said = done.stderr or done.stdout
     lines = (as_text(said) if isinstance(said, bytes) else said).strip().splitlines()[:_MOST_LINES]
     return "; ".join(lines) or "no message"
+
+
+_Done: TypeAlias = tuple[AnyRead, subprocess.CompletedProcess[bytes]]
+"""What was read of a command's output, and how the command ended."""
 
 
 class ChildProcesses:
@@ -196,21 +287,55 @@ class ChildProcesses:
         SchedulerError
             If it can't be run, fails, or does not end in time.
         """
+
+        def run(command: Sequence[str], request: Request) -> _Done[bytes]:
+            done = _run(command, self._timeout_s, environment, stdin, request)
+            return done.stdout, done
+
         if once:
-            return self._once(argv, environment, stdin, accounting)
-        return self._retrying(self._once, argv, environment, stdin, accounting)
+            return self._once(argv, run, accounting)
+        printed: bytes = self._retrying(self._once, argv, run, accounting)
+        return printed
+
+    def read(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        read: Callable[[Iterable[bytes]], AnyRead],
+    ) -> AnyRead:
+        """Run a command and give what is read of its output while it is printed.
+
+        Parameters
+        ----------
+        argv
+            Name and arguments.
+        environment
+            All of its environment.
+        read
+            Takes what is printed, piece by piece; at each attempt anew.
+
+        Raises
+        ------
+        SchedulerError
+            If it can't be run, fails, or does not end in time.
+        """
+
+        def run(command: Sequence[str], request: Request) -> _Done[AnyRead]:
+            return _read_from(command, self._timeout_s, environment, request, read)
+
+        found: AnyRead = self._retrying(self._once, argv, run, accounting=False)
+        return found
 
     def _once(
         self,
         argv: Sequence[str],
-        environment: Mapping[str, str],
-        stdin: str | None,
+        run: Callable[[Sequence[str], Request], _Done[AnyRead]],
         accounting: bool,
-    ) -> bytes:
+    ) -> AnyRead:
         command = [str(Path(self._commands_dir) / argv[0]), *argv[1:]]
         try:
             with self._request_time.request(accounting=accounting) as request:
-                done = _run(command, self._timeout_s, environment, stdin, request)
+                found, done = run(command, request)
         except OSError as error:
             raise SchedulerError(
                 f"can't run {command[0]}: {error.strerror}; {self._advice.install}, or set "
@@ -226,4 +351,4 @@ class ChildProcesses:
                 f"{argv[0]} failed with exit code {done.returncode}: {said}; "
                 f"{self._advice.after(said)}"
             )
-        return done.stdout
+        return found

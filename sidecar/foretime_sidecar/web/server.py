@@ -33,6 +33,7 @@ from foretime_sidecar.web.connections.connection_places import Places
 from foretime_sidecar.web.connections.listener import Listener
 from foretime_sidecar.web.connections.peer_protocol import PeerProtocol
 from foretime_sidecar.web.connections.request_guard import MOST_HEAD_BYTES
+from foretime_sidecar.web.prompt_answers import prompt_answers
 
 logger = logging.getLogger("foretime")
 
@@ -222,11 +223,13 @@ class Daemon:
     def _poll_until_told(self) -> None:
         try:
             self._set_pause()  # before the look, which must know when the next one comes
-            while not self._ending.is_set():
-                self.poll_once()
-                due = self._next_look()
-                self._set_pause()
-                self._ending.wait(max(due - time.monotonic(), 0))
+            with prompt_answers() as collect_garbage:
+                while not self._ending.is_set():
+                    self.poll_once()
+                    collect_garbage()
+                    due = self._next_look()
+                    self._set_pause()
+                    self._ending.wait(max(due - time.monotonic(), 0))
             self._give_back()
         except Exception as error:  # noqa: BLE001 - raised again by run(), so that we end loudly
             self._mistake = error

@@ -45,6 +45,8 @@ _OPEN_VALUES = 8
 """Values that stand for what is left open."""
 _LEAST_SAY = 1e-3
 """A kind of a smaller share is left out."""
+_ROWS_AT_ONCE = 1_000
+"""Of as many jobs the values are laid out together: some 150 of each."""
 _PER_KIND = 64.0
 """Distance between kinds where they share one sorted axis; log R lies within half of it."""
 _AGEING = Ageing(8.0, 4.0)
@@ -134,7 +136,7 @@ class RuntimeHistories:
         bound = evidence is Evidence.LOWER_BOUND and runtime < requested
         if not bound:
             self._campaigns.judge(
-                job, math.log(runtime), lambda: self._quantiles([(job.request, 0)], [1]).table()[0]
+                job, math.log(runtime), lambda: self._table([(job.request, 0)], [1])[0]
             )
         what = (runtime, requested, bound)
         for kind in self._jobs.remember(job.request, what, job.end_time):
@@ -229,12 +231,18 @@ class RuntimeHistories:
                 alike_jobs.append(0)
             alike_jobs[number] += 1
             row[place] = number
-        return self._quantiles(rows, alike_jobs).table()[row]
+        return self._table(rows, alike_jobs)[row]
 
-    def _quantiles(
+    def _table(
         self, rows: Sequence[tuple[JobRequest, int]], alike_jobs: Sequence[int]
-    ) -> RuntimeQuantiles:
-        """Give the distributions of jobs with their ages, and of how many jobs each is."""
+    ) -> Float64Array:
+        """Give log runtimes of jobs with their ages, and of how many jobs each is.
+
+        Returns
+        -------
+        Float64Array
+            At the levels of `NORMAL_SCORES`; shape (rows, levels).
+        """
         running: dict[Kind, list[tuple[int, int, bool]]] = {}
         kinds: dict[Kind, int] = {}
         row_of: list[int] = []
@@ -267,25 +275,32 @@ class RuntimeHistories:
         evidence[at] = each
         shares, left_open = self._back_off.share_out(evidence.reshape(len(rows), most))
         share = shares.ravel()[at]
-        # One entry for each such value, where the kind has a say.
+        # Of each kind of a row, as many values as it has beyond the age, if it has a say.
         length = np.where(share * each > _LEAST_SAY, first[whose + 1] - begin, 0)
-        entry = np.repeat(np.arange(len(whose)), length)
-        value = np.arange(len(entry)) + np.repeat(begin - length.cumsum() + length, length)
-        of, weight = rows_of[entry], known_weight[value] * share[entry]
-        seen = weight > 0
-        of, weight, value = of[seen], weight[seen], value[seen]
-        log_runtime = np.maximum(log_share[value] + log_request[of], 0.0)
-
         # What is left open lies between the age and the request.
         part = np.append((np.arange(_OPEN_VALUES - 1) + 0.5) / (_OPEN_VALUES - 1), 1.0)
         low = np.minimum(np.where(begun, log_age, 0.0), log_request)[:, np.newaxis]
         open_values = low + part * (log_request[:, np.newaxis] - low)
-        return RuntimeQuantiles(
-            np.concatenate([of, np.repeat(np.arange(len(rows)), _OPEN_VALUES)]),
-            np.concatenate([log_runtime, open_values.ravel()]),
-            np.concatenate([weight, np.repeat(left_open / _OPEN_VALUES, _OPEN_VALUES)]),
-            np.concatenate([known_bound[value], np.zeros(open_values.size, dtype=np.bool_)]),
-        )
+        tables = []
+        for row in range(0, len(rows), _ROWS_AT_ONCE):
+            some = slice(*np.searchsorted(rows_of, [row, row + _ROWS_AT_ONCE]))
+            # One entry for each such value.
+            entry = np.repeat(np.arange(len(whose))[some], length[some])
+            before = length[some].cumsum() - length[some]
+            value = np.arange(len(entry)) + np.repeat(begin[some] - before, length[some])
+            weight = known_weight[value] * share[entry]
+            seen = weight > 0
+            of, weight, value = rows_of[entry[seen]], weight[seen], value[seen]
+            log_runtime = np.maximum(log_share[value] + log_request[of], 0.0)
+            open_of = np.repeat(np.arange(row, min(row + _ROWS_AT_ONCE, len(rows))), _OPEN_VALUES)
+            quantiles = RuntimeQuantiles(
+                np.concatenate([of, open_of]) - row,
+                np.concatenate([log_runtime, open_values[row : row + _ROWS_AT_ONCE].ravel()]),
+                np.concatenate([weight, left_open[open_of] / _OPEN_VALUES]),
+                np.concatenate([known_bound[value], np.zeros(len(open_of), dtype=np.bool_)]),
+            )
+            tables.append(quantiles.table())
+        return np.concatenate(tables)
 
     def _known(
         self, kinds: Mapping[Kind, int], running: Mapping[Kind, Sequence[tuple[int, int, bool]]]

@@ -104,7 +104,7 @@ class CalibrationSettings:
 
 _UNKNOWN = -1
 """Number of a queue that no job has been forecast in."""
-_AT_A_TIME = 256
+_AT_A_TIME = 64
 """Jobs that are calibrated at a time, each with all that is remembered."""
 
 

@@ -11,6 +11,7 @@ import pytest
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.clients.client import Cursor, JobChange
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
+from foretime_sidecar.clients.slurm.queue_json import parse_queue
 
 Command = Callable[[str, str], Path]
 
@@ -113,6 +114,38 @@ def test_a_command_that_hangs_is_ended(command: Command) -> None:
     assert _tries(folder) == 2
     for pid in (folder / "tries").read_text().split():
         assert not Path(f"/proc/{pid}").exists(), "it still runs"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo '{\"jobs\": [' ; exit 1", "squeue failed with exit code 1: {.jobs.: .; check"),
+        ("echo slurmctld is down >&2; exit 1", "squeue failed with exit code 1: slurmctld is down"),
+        ("head -c 300000 /dev/zero >&2; exit 1", "squeue failed with exit code 1: "),
+        ("exec >&- 2>&-; exec sleep 60", "squeue did not answer within 1 s; check slurmctld"),
+        ("echo '{\"jobs\": ['; exec sleep 60", "squeue did not answer within 1 s; check slurmctld"),
+    ],
+)
+def test_what_fails_while_the_queue_is_read_is_tried_again_and_then_told(
+    script: str, said: str, command: Command
+) -> None:
+    folder = command("squeue", f"echo $$ >>$HERE/tries; {script}")
+    with pytest.raises(SchedulerError, match=said):
+        SlurmCommands(SubprocessRunner(str(folder), timeout_s=1, attempts=2)).queue()
+    assert _tries(folder) == 2
+    for pid in (folder / "tries").read_text().split():
+        assert not Path(f"/proc/{pid}").exists(), "it still runs"
+
+
+def test_the_queue_is_read_anew_after_a_failure(command: Command, repository: Path) -> None:
+    reply = repository / "tests/assets/slurm/26.05/squeue.json"
+    command("sinfo", "echo 1/2/0/3")
+    folder = command(
+        "squeue",
+        f"cat '{reply}'; echo x >>$HERE/tries; [ $(wc -l <$HERE/tries) -ge 3 ] || exit 1",
+    )
+    jobs = SlurmCommands(SubprocessRunner(str(folder), attempts=3)).queue().jobs
+    assert jobs == parse_queue(reply.read_bytes())
 
 
 @pytest.mark.parametrize("printed", ["", "slurm_load_jobs error", '{"jobs": [', "[1,]"])

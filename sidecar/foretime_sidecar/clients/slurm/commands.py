@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from foretime_estimators.jobs.errors import SchedulerError
 
-from foretime_sidecar.clients.child_process import Advice, ChildProcesses, as_text
+from foretime_sidecar.clients.child_process import Advice, AnyRead, ChildProcesses, as_text
 from foretime_sidecar.clients.client import (
     ControllerLoad,
     Cursor,
@@ -34,7 +35,7 @@ from foretime_sidecar.clients.slurm.control_texts import (
 )
 from foretime_sidecar.clients.slurm.json import ENDINGS, parse_finished
 from foretime_sidecar.clients.slurm.nodes import parse_cluster
-from foretime_sidecar.clients.slurm.queue_json import KnownJobs, parse_queue
+from foretime_sidecar.clients.slurm.queue_json import KnownJobs, parse_queue, read_in_pieces
 from foretime_sidecar.clients.slurm.site import (
     ASSOCIATION_FIELDS,
     QOS_FIELDS,
@@ -85,16 +86,24 @@ class SubprocessRunner:
 
     def __call__(self, argv: Sequence[str], stdin: str | None = None) -> object:
         """Run a command; see `CommandRunner`."""
-        environment = {**os.environ, "SLURM_BITSTR_LEN": "0"}
-        # sacct --json of Slurm 22.05 can't read its own times in any format but its own.
-        environment.pop("SLURM_TIME_FORMAT", None)
-        if "--json" not in argv:
-            environment["SLURM_TIME_FORMAT"] = "%s"
         # What is sent in may have been done in part, so it is not sent twice.
         printed = self._children.output(
-            argv, environment, stdin, once=bool(stdin), accounting=argv[0] in _ACCOUNTING
+            argv, _environment(argv), stdin, once=bool(stdin), accounting=argv[0] in _ACCOUNTING
         )
         return printed if "--json" in argv else as_text(printed)
+
+    def read(self, argv: Sequence[str], read: Callable[[Iterable[bytes]], AnyRead]) -> AnyRead:
+        """Run a command that prints much, and give what is read of it; see `ChildProcesses`."""
+        return self._children.read(argv, _environment(argv), read)
+
+
+def _environment(argv: Sequence[str]) -> dict[str, str]:
+    environment = {**os.environ, "SLURM_BITSTR_LEN": "0"}
+    # sacct --json of Slurm 22.05 can't read its own times in any format but its own.
+    environment.pop("SLURM_TIME_FORMAT", None)
+    if "--json" not in argv:
+        environment["SLURM_TIME_FORMAT"] = "%s"
+    return environment
 
 
 class SlurmCommands:
@@ -152,10 +161,15 @@ class SlurmCommands:
 
     def queue(self) -> Queue:
         """Read what runs and what waits, in hidden slurm_partitions, too."""
+        command = ["squeue", *self._cluster, "--all", "--json", *self._without_header]
         with uncollected():  # many objects come, and all of them stay
-            jobs = parse_queue(
-                self._ask(["squeue", "--all", "--json", *self._without_header]), known=self._known
-            )
+            if isinstance(self._runner, SubprocessRunner):
+                told: object = self._runner.read(
+                    command, partial(read_in_pieces, known=self._known)
+                )
+            else:
+                told = self._runner(command)
+            jobs = parse_queue(told, known=self._known)
         return Queue(parse_processors(self._text(["sinfo", "--noheader", "--format=%C"])), jobs)
 
     def cluster(self) -> Cluster:
