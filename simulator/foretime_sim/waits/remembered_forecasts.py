@@ -122,6 +122,8 @@ class RememberedForecasts:
         Those made later are of the job requeued, which waits.
         """
         of_job = np.array(self._of_job.pop(job_id, []), dtype=np.int64)
+        if not len(of_job):  # as of all jobs of the past that a daemon begins with
+            return of_job
         later = self.rows["made_at"][of_job] > time
         if later.any():
             self._of_job[job_id] = of_job[later].tolist()
