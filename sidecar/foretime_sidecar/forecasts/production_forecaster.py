@@ -26,6 +26,7 @@ from foretime_sim.waits.runtime_levels import RuntimeLevels
 from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels
+from foretime_sidecar.forecasts.dependent_waits import DependentWaits
 from foretime_sidecar.forecasts.fallback_forecaster import Backlog
 from foretime_sidecar.forecasts.learned_waits import LearnedWaits, can_learn_waits
 from foretime_sidecar.forecasts.site_runs import SiteKnowledge, SiteRuns
@@ -99,7 +100,13 @@ class CalibratedBest:
         self._runtime_levels = RuntimeLevels()
         self._ladder = ForecastLadder(self._most_jobs, models)
         self._site_runs: SiteRuns | None = None
-        forecasters: list[WaitForecaster] = [self._ladder, Qbets(NOW_S)]
+        past_waits: list[WaitForecaster] = [Qbets(NOW_S)]
+        if can_learn_waits():
+            past_waits.append(LearnedWaits(NOW_S))
+        forecasters: list[WaitForecaster] = [
+            self._ladder,
+            *(DependentWaits(each, self.runtimes) for each in past_waits),
+        ]
         if self._known is not None:
             self._site_runs = SiteRuns(
                 self._known, self._most_jobs, models, unhurried=self._unhurried
@@ -107,8 +114,6 @@ class CalibratedBest:
             forecasters.insert(0, self._site_runs)
             runs = self._site_runs
             self._ladder.is_spared = lambda: runs.is_slow
-        if can_learn_waits():
-            forecasters.append(LearnedWaits(NOW_S))
         self._best = BestOf(
             [*forecasters, Backlog()], "best", _CHOICE if self._known is None else _SITE_KNOWN
         )
