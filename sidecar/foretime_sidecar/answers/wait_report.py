@@ -35,6 +35,7 @@ def wait_report(
     *,
     sooner: Alternative | None = None,
     is_advised: bool = False,
+    scales: bool = False,
     notes: Sequence[str] = (),
     width: int = 80,
 ) -> str:
@@ -50,6 +51,8 @@ def wait_report(
         The change by which it would be done sooner.
     is_advised
         Whether such a change was looked for.
+    scales
+        Whether other sizes were looked at, too.
     notes
         What was not looked at.
     width
@@ -70,6 +73,8 @@ def wait_report(
         said.append(("Latest", f"It {latest}."))
     if sooner is not None:
         said.append(("Sooner", _sooner(sooner)))
+    elif is_advised and scales:
+        said.append(("Sooner", "No other size is surely sooner, nor any other way to run it."))
     elif is_advised and not forecast.starts_soon:
         said.append(("Sooner", "No other way to run it is known that is surely done sooner."))
     said.append(("Queue", _queue(forecast)))

@@ -158,6 +158,7 @@ class _Question:
             int(time.time()),
             sooner=sooner,
             is_advised=is_advised,
+            scales=self.scales,
             notes=[*self.notes, *notes],
             width=width,
         )

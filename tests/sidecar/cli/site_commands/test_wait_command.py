@@ -151,6 +151,19 @@ def test_the_cheapest_change_by_which_it_is_done_sooner_is_offered(tmp_path: Pat
         assert "for the same processor-time." in words
 
 
+def test_with_scales_it_says_that_no_other_size_is_sooner(tmp_path: Path) -> None:
+    """One job has the whole machine: on half of it this one would only take twice as long."""
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    slurm.submit(Submission("ann", "p", None, 64, 1800, 1800))
+    slurm.advance(NOW + 60)
+    asked = ("-n", "64", "-t", "2:00:00")
+    with MockSite(tmp_path, slurm) as site:
+        sized = run(*asked, "--scales", "--socket", str(site.socket_path))
+        plain = run(*asked, "--socket", str(site.socket_path))
+    assert "Sooner   No other size is surely sooner, nor any other way to run it." in sized.output
+    assert "Sooner   No other way to run it is known that is surely done sooner." in plain.output
+
+
 @pytest.mark.parametrize(
     ("likely_s", "bound_s", "offered"),
     [(900, 3600, True), (900, 3601, False), (1000, 3600, False), (None, None, False)],
