@@ -175,6 +175,8 @@ class Daemon:
             for number in (signal.SIGTERM, signal.SIGINT):
                 # uvicorn raises the signal again once it has shut down; that must not kill us.
                 signal.signal(number, lambda *_: self.end())
+        # A demonstration has looked on before, by a clock of its own.
+        self.health.started_at = int(self._clock())
         poller = threading.Thread(target=self._poll_until_told, name="poll", daemon=True)
         poller.start()
         for thread in self._background:

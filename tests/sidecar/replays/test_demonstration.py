@@ -121,6 +121,16 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     shown.daemon.sidecar.store.close()
 
 
+def test_its_daemon_runs_since_it_serves(tmp_path: Path) -> None:
+    """It has looked on for a day before, by the demonstration's clock."""
+    socket = f"unix:{tmp_path / 's'}"
+    shown = Demonstration(made_workload(600, days=20), tmp_path, socket, 1, lambda: NOW)
+    shown.rehearse(12 * 3600)
+    shown.end()  # as soon as it has begun
+    shown.serve()
+    assert shown.daemon.health.started_at == NOW
+
+
 def test_commands_with_its_settings_reach_no_real_scheduler(tmp_path: Path) -> None:
     """They are printed for ``foretime status``, and somebody may try others with them."""
     shown = Demonstration(made_workload(300, days=10), tmp_path, f"unix:{tmp_path / 's'}", 0)
