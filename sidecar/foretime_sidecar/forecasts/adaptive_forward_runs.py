@@ -197,21 +197,18 @@ class ForecastLadder:
         """Give how long the plan may take for so many samples to fit into the time, seconds."""
         return _ALL_S / (_OF_A_PLAN * samples)
 
-    def samples(self, jobs: int, asked: int = 2) -> int:
+    def samples(self, jobs: int) -> int:
         """Give how many samples of a queue of so many jobs are drawn; 0: it is not run forward.
 
-        As many as the last runs say that there is time for: 10 s for all pending jobs, 0.4 s for
-        one job on all cores; at least 10, at most 200. Those are run for which there proves to be
-        time.
+        As many as the last runs say that there is time for: 10 s for all pending jobs; at least 10,
+        at most 200. Those are run for which there proves to be time, of one job 0.4 s: its run ends
+        when it starts, in a fiftieth of the time if that is soon.
         """
         if jobs > self._most_jobs:
             return 0
         most = float(_SAMPLED_JOBS // max(jobs, 1))
         if self._s_per_sample:
-            budget_s = _ALL_S
-            if asked == 1:
-                budget_s = _ONE_S * (1 if self.hurried else usable_cores())
-            most = budget_s / self._s_per_sample
+            most = _ALL_S / self._s_per_sample
         most = min(most, _SAMPLES[0])
         if self.hurried:
             most /= 4
@@ -267,7 +264,7 @@ class ForecastLadder:
         planned_s: Float64Array | None,
     ) -> tuple[WaitForecasts, _Budget | None]:
         asked = len(moment.asked)
-        samples = self.samples(len(moment.snapshot), asked)
+        samples = self.samples(len(moment.snapshot))
         if not samples:
             return WaitForecasts.none(asked), None
         # Somebody waits for the answer about one job: on all cores, unless others need them.

@@ -166,22 +166,18 @@ def test_with_waits_known_a_long_queue_goes_by_them() -> None:
     assert "order" not in said  # of the queue: nothing hangs on it
 
 
-def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_longer_queues_get_fewer_samples_and_a_busy_machine_a_quarter() -> None:
     ladder = ForecastLadder(most_jobs=20_000)
     assert [ladder.samples(jobs) for jobs in (0, 1000, 3000, 20_000, 20_001)] == [
         200, 200, 50, 10, 0,
     ]  # fmt: skip
     ladder.hurried = True
     assert [ladder.samples(jobs) for jobs in (10, 1000, 20_000)] == [50, 50, 10]
-    # Once it is known that a sample takes 10 ms: 10 s for all jobs, 0.4 s of all cores for one.
-    monkeypatch.setattr(forecast_ladder, "usable_cores", lambda: 2)
+    # Once it is known how long a sample takes: 10 s for all jobs.
     ladder.hurried = False
-    ladder._s_per_sample = 0.01
-    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (200, 50)
-    ladder._s_per_sample = 0.2
-    assert (ladder.samples(1000), ladder.samples(1000, 1)) == (50, 10)
+    for sample_s, samples in ((0.01, 200), (0.2, 50)):
+        ladder._s_per_sample = sample_s
+        assert ladder.samples(1000) == samples
 
 
 class Clock:
@@ -233,6 +229,31 @@ def test_the_first_board_keeps_to_its_time_however_long_a_run_takes(
     assert runs.batches[2:][0] == 1
     assert sum(runs.batches[2:]) == samples
     assert f"up to {samples} random draw" in " ".join(waits.board.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("run_s", "samples"),
+    # One run says who starts now, and a tenth of 0.4 s is for how far arrivals matter.
+    [(0.0005, 200), (0.01, 35), (0.5, 10)],
+)
+def test_a_question_stands_on_as_many_samples_as_there_is_time_for(
+    run_s: float, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of the whole queue take 40 ms each, but end sooner where only one job must start."""
+    clock, runs = Clock(), Runs()
+    monkeypatch.setattr(forecast_ladder, "time", clock)
+    monkeypatch.setattr(forecast_ladder, "usable_cores", lambda: 1)
+    monkeypatch.setattr(forward_forecaster, "start_times_of", runs.timed(clock, 0.04))
+    waits = forecasting()
+    jobs = [replace(PENDING, request=request(str(number), 64)) for number in range(2, 12)]
+    waits.looked(Look(NOW, Queue(64, (RUNNING, *jobs))))
+    waits.refresh(maps=False)
+    assert waits.board is not None
+    asking = Runs()
+    monkeypatch.setattr(forward_forecaster, "start_times_of", asking.timed(clock, run_s))
+    waits.what_if(waits.board, NewJob(request("", 64)))
+    plan, _few, *sampled = asking.batches
+    assert (plan, sum(sampled)) == (1, samples)
 
 
 def test_a_map_is_drawn_a_few_cells_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
