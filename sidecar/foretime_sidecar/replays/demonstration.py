@@ -17,12 +17,14 @@ import numpy as np
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.engine import simulate
+from foretime_sim.machines.machine import Machine
 from foretime_sim.mocks.mechanism import Mechanism, mechanism_policy
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.policies.policy import Policy
 from foretime_sim.policies.scheduler_defaults import default_policy
-from foretime_sim.policies.site_machine import on_machine_of, on_one_pool, site_of
+from foretime_sim.policies.site_machine import on_one_pool, site_of
 from foretime_sim.sites.site_file import format_site
+from foretime_sim.workloads.resource_requests import with_machine
 from foretime_sim.workloads.workload import Workload
 
 from foretime_sidecar.clients.slurm.commands import SlurmCommands
@@ -108,8 +110,10 @@ class Demonstration:
         self._days = days
         mechanism = Mechanism.SLURM_SOFT_LIMIT
         workload = on_one_pool(workload)
+        if workload.machine is None:
+            pool = Machine.flat(workload.machine_processors, "main")
+            workload = with_machine(workload, pool)
         policy = mechanism_policy(mechanism, default_policy("slurm", workload))
-        workload = on_machine_of(policy, workload)
         site = site_of(policy)
         if site is None:  # for the type checker: Slurm's defaults are a site
             raise TypeError(policy)

@@ -197,10 +197,11 @@ class Machine:
             )
 
     @classmethod
-    def flat(cls, processors: int) -> Machine:
+    def flat(cls, processors: int, slurm_partition: str = "all") -> Machine:
         """Give a pool of processors as a machine: nodes of one CPU in one slurm_partition."""
         return cls(
-            (NodeGroup("pool", processors, 1),), (SlurmPartition("all", ("pool",), default=True),)
+            (NodeGroup("pool", processors, 1),),
+            (SlurmPartition(slurm_partition, ("pool",), default=True),),
         )
 
     @property

@@ -103,7 +103,7 @@ def test_it_is_now_and_others_have_come_before(tmp_path: Path) -> None:
     assert answer["machine_processors"] == workload.machine_processors
     assert answer["likely_wait_s"] >= 0
     for asked, what, remedy in (
-        ("partition=nope", "there is no partition nope", "the only one is all"),
+        ("partition=nope", "there is no partition nope", "the only one is main"),
         ("qos=gold", "qos = 'gold': there is no such QOS", "there is none here: leave qos out"),
     ):
         error = client.get(f"/v1/forecast?processors=4&time=60&{asked}").json()["error"]
