@@ -26,6 +26,7 @@ from foretime_sidecar.settings.settings import ForecastSettings
 
 _MOST_NAMED = 8
 _OF_GPUS = "gpu:"
+_FLEXIBLE = "FLEX"  # a flag of Slurm's reservations
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +157,21 @@ class QueueMoment:
         return self.asking(range(self.first_pending, len(self.requests)))
 
     def asking(self, columns: Sequence[int]) -> Moment:
-        """Give the moment at which some of the pending jobs are asked about."""
+        """Give the moment at which some of the pending jobs are asked about.
+
+        A job in a reservation can't start before that, unless it is a flexible one.
+        """
+        begins = {
+            each.name: each.start_time
+            for each in self.look.reservations
+            if _FLEXIBLE not in each.flags
+        }
         since = [
-            max(self.taken.jobs[column].eligible_time or 0, self.requests[column].submit_time)
+            max(
+                self.taken.jobs[column].eligible_time or 0,
+                self.requests[column].submit_time,
+                begins.get(self.taken.jobs[column].reservation or "", 0),
+            )
             for column in columns
         ]
         return Moment(

@@ -18,12 +18,14 @@ from foretime_sidecar.forecasts.forecast_board import JobForecast
 from foretime_sidecar.forecasts.production_forecaster import CalibratedBest
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.forecasts.wait_reasons import wait_reason
-from foretime_sidecar.queue.forecast_question import Look, NewJob
+from foretime_sidecar.queue.forecast_question import Look, NewJob, QueueMoment
 from foretime_sidecar.queue.queue_snapshot import QueueSnapshot, snapshot_of
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.engine.forward import forward_runs
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
+from foretime_sim.waits.forecaster import MEDIAN
+from foretime_sim.waits.qbets import Qbets
 
 NOW = 1_000
 RECORDED = Path(__file__).parents[2] / "assets" / "slurm"
@@ -175,6 +177,26 @@ def test_what_can_not_start_is_left_out_with_the_reason() -> None:
     assert reasons["feature"].startswith("no node has the feature 'slow'")
     assert reasons["reserved"] == "in reservation over, which has no nodes to start it on"
     assert [job.request.job_id for job in of.jobs] == ["held"]
+
+
+@pytest.mark.parametrize(("flags", "to_come_s"), [((), 5_000), (("FLEX",), 0)])
+def test_waits_in_a_reservation_count_from_its_begin(
+    flags: tuple[str, ...], to_come_s: int
+) -> None:
+    """Past waits, too, which know no reservations. In a flexible one a job may start before."""
+    course = Reservation(
+        "course", NOW + 5_000, NOW + 9_000, flags=frozenset(flags), nodes=frozenset({"n1"})
+    )
+    jobs = (pending("outside", 8), replace(pending("inside", 8), reservation="course"))
+    look = Look(NOW, Queue(64, jobs), cluster=cluster(), reservations=(course,))
+    moment = QueueMoment.of(look, ForecastSettings()).everybody()
+    assert moment.to_come_s().tolist() == [0, to_come_s]
+    past = Qbets(60)
+    for number in range(100):
+        past.started(JobRequest(f"{number}", "bob", "physics", 8, 600, number, "main"), number + 70)
+    # All have waited 70 s, and both were submitted 50 s ago.
+    waits_s = 5_070 if to_come_s else 20
+    assert past.forecast(moment).wait_s[:, MEDIAN].tolist() == [20, waits_s]
 
 
 def test_a_reservation_keeps_others_away() -> None:
