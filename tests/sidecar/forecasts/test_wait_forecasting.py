@@ -231,6 +231,25 @@ def test_the_first_board_keeps_to_its_time_however_long_a_run_takes(
     assert f"up to {samples} random draw" in " ".join(waits.board.assumptions)
 
 
+def test_two_daemons_that_saw_the_same_say_the_same() -> None:
+    """Of a queue that is run forward within the time; chance has the same seeds."""
+    daemons = [forecasting(), forecasting()]
+    told = []
+    for waits in daemons:
+        for number in range(6):
+            jobs = [
+                QueuedJob(request(f"{each}", 16 + 8 * (each % 3)), QueueState.PENDING)
+                for each in range(2, 12 + number)
+            ]
+            waits.looked(Look(NOW + 60 * number, Queue(64, (RUNNING, *jobs))))
+            waits.refresh(maps=False)
+        assert waits.board is not None
+        new = waits.what_if(waits.board, NewJob(request("", 32)))
+        told.append(([row.waits for row in waits.board.rows], new.waits))
+    assert told[0] == told[1]
+    assert len({row.wait_s for row in told[0][0] if row is not None}) > 1
+
+
 @pytest.mark.parametrize(
     ("run_s", "samples"),
     # One run says who starts now, and a tenth of 0.4 s is for how far arrivals matter.
