@@ -249,6 +249,13 @@ def test_a_waiting_job_has_one_line_at_a_desk(visit: Open) -> None:
     region = page.locator(".scroll:has(.jobs)")
     widths = region.evaluate("each => [each.scrollWidth, each.clientWidth]")
     assert widths[0] <= widths[1], "all columns are seen"
+    ahead = page.locator(".jobs td.why", has_text="ahead").all()
+    assert len(ahead) > 10
+    for why in ahead:
+        assert "ahead in the queue" in (why.get_attribute("title") or "")
+        if why.inner_text().endswith("ahead"):  # and no more
+            assert why.evaluate("each => each.scrollWidth <= each.clientWidth"), "none is cut"
+    assert any(why.inner_text().endswith("ahead") for why in ahead)
 
 
 def test_the_page_works_without_script(visit: Open) -> None:

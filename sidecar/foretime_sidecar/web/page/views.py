@@ -273,7 +273,8 @@ def _job_row(job: BriefForecast, scale: WaitScale, now: int) -> JobRow:
         job.partition or "–",
         *said,
         job.reason.text,
-        job.reason.text.removeprefix(f"{needs(job.processors)}; "),
+        # The rest of a line: what the other columns say is left out.
+        job.reason.text.removeprefix(f"{needs(job.processors)}; ").removesuffix(" in the queue"),
         *_latest(job, now),
         plan,
         plan_in_full,
