@@ -35,6 +35,8 @@ _ALL_S, _LET_GO_S, _ONE_S = 10.0, 2.5, 0.4
 _PATIENCE_S = 1.0
 # Jobs x samples that are run forward before it is known how long that takes.
 _SAMPLED_JOBS = 240_000
+# Jobs x samples that are drawn in some 20 ms: for one job no fewer, if there is time to run them.
+_DRAWN_FOR_ONE = 60_000
 # A forecast of one job stands on as many samples at least.
 _FEWEST_OF_ONE = 10
 # The plan, and the runs that tell until when arrivals matter, take as long as so many samples.
@@ -267,6 +269,9 @@ class ForecastLadder:
         samples = self.samples(len(moment.snapshot))
         if not samples:
             return WaitForecasts.none(asked), None
+        if asked == 1:
+            cheap = _DRAWN_FOR_ONE // len(moment.snapshot)
+            samples = max(samples, min(cheap, _SAMPLES[0]))
         # Somebody waits for the answer about one job: on all cores, unless others need them.
         threads = usable_cores() if asked == 1 and not self.hurried else 1
         budget_s = _ONE_S if asked == 1 else all_s
