@@ -28,6 +28,7 @@ from foretime_sim.waits.turns import Turns
 
 from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.forecasts.alike_waits import MOST, AlikeWaits
+from foretime_sidecar.forecasts.first_forecasts import FirstForecasts
 from foretime_sidecar.forecasts.forecast_board import (
     Board,
     JobForecast,
@@ -205,8 +206,8 @@ class WaitForecasting:
     reliability, kept_bounds
         How forecasts have done in the last 30 days, and how many bounds have been kept, as of a few
         minutes ago; ``None`` before.
-    at_work_on
-        Jobs of the look that is being forecast; ``None``: none is.
+    first
+        The first board, while it is being made.
     failures, last_failure
         How often a refresh has failed, and why the last did; "" if it went through.
     """
@@ -224,7 +225,7 @@ class WaitForecasting:
         self.failures = 0
         self.last_failure = ""
         self.board: Board | None = None
-        self.at_work_on: int | None = None
+        self.first: FirstForecasts | None = None
         self._maps: dict[str | None, WaitMap] = {}
         self._drawing: MapDrawing | None = None
         self._scored_at: int | None = None
@@ -295,12 +296,13 @@ class WaitForecasting:
         self._keep_asked()
         self._relearn()
         self._forecaster.hurried = hurried
-        self.at_work_on = len(look.queue.jobs)
+        if self.board is None:
+            self.first = FirstForecasts(len(look.queue.jobs))
         try:
             self._learn(look)
             self.board = self._forecast(look)
         finally:
-            self.at_work_on = None
+            self.first = None
         # At once: whoever waits for it must not wait for what is noted of it, too.
         self._has_board.set()
         self._note_bounds(self.board.moment)
@@ -387,6 +389,8 @@ class WaitForecasting:
         if not self._learned_past:
             self._learn_past(self._past, look.taken_at)
             self._learned_past = True
+        if self.first is not None:
+            self.first.learn(1.0)
         events = self._events.since_last(look, self._past.new())
         with self._one_at_a_time:  # nobody may be asking what if
             for event in events:
@@ -398,7 +402,12 @@ class WaitForecasting:
         self._saved_at = now
         self._restore()
         waited_for = []
+        began: int | None = None
         for event in past.all(now - _REMEMBERED_S):
+            if began is None:
+                began = event.time
+            elif self.first is not None and event.time > began:
+                self.first.learn((event.time - began) / max(now - began, 1))
             event.tell_waits(self._forecaster)
             if self._waits_for(event):
                 waited_for.append(event)

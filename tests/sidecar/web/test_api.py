@@ -17,6 +17,7 @@ from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.forecast_answer.forecast import BriefForecast
 from foretime_sidecar.forecasts import wait_forecasting
+from foretime_sidecar.forecasts.first_forecasts import FirstForecasts
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.served_forecasts import ForecastRows
 from foretime_sidecar.store.store import Store
@@ -469,13 +470,19 @@ def test_before_the_first_look_a_forecast_is_refused_with_why(tmp_path: Path) ->
     reply = world.client.get("/v1/forecast?processors=1&time=60")
     assert reply.headers["Retry-After"] == str(world.sidecar.pause.seconds) == "60"
     assert world.sidecar.forecasting is not None
-    world.sidecar.forecasting.at_work_on = 10_000
+    now_s = 0.0
+    first = world.sidecar.forecasting.first = FirstForecasts(10_000, lambda: now_s)
     reply = world.client.get("/v1/forecast?processors=1&time=60")
     assert (reply.status_code, reply.headers["Retry-After"]) == (503, "30")
     assert reply.json()["error"]["what"] == (
         "the first forecasts are being made, of a queue of 10,000 jobs"
     )
-    world.sidecar.forecasting.at_work_on = None
+    now_s = 8.0
+    first.learn(0.25)
+    reply = world.client.get("/v1/forecast?processors=1&time=60")
+    assert (reply.status_code, reply.headers["Retry-After"]) == (503, "40")
+    assert reply.json()["error"]["what"].endswith("of 10,000 jobs: about 40 s")
+    world.sidecar.forecasting.first = None
     assert world.ask("/healthz")["status"] == "starting"
     world.health.last_error = "squeue: Unable to contact slurm controller; start slurmctld"
     error = world.refused("/v1/forecast?processors=1&time=60", status=503)

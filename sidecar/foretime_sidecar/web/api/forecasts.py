@@ -209,14 +209,16 @@ class ForecastDesk:
         """Give what keeps the forecasts, and the latest."""
         forecasting = self._sidecar.forecasting
         board = None if forecasting is None else forecasting.latest_board(_PATIENCE_S)
-        if forecasting is not None and board is None and forecasting.at_work_on is not None:
+        first = None if forecasting is None else forecasting.first
+        if board is None and first is not None:
+            left_s = first.left_s()
             raise ApiError(
                 503,
-                "the first forecasts are being made, of a queue of "
-                f"{forecasting.at_work_on:,} jobs",
+                f"the first forecasts are being made, of a queue of {first.jobs:,} jobs"
+                + (f": about {left_s} s" if left_s else ""),
                 "scheduler",
-                "ask again in half a minute",
-                {"Retry-After": str(_FIRST_S)},
+                f"ask again in {left_s or _FIRST_S} s",
+                {"Retry-After": str(left_s or _FIRST_S)},
             )
         if forecasting is None or board is None:
             why, _, remedy = self._health.last_error.partition("; ")
