@@ -29,6 +29,7 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       most_records_(static_cast<std::size_t>(parameters_.bf_max_job_test)),
       plans_of_partition_(controller.site().partitions.size(), 0),
       planned_nodes_(controller.table().nodes()),
+      marks_before_(controller.marks()),
       looked_at_in_(controller.site().partitions.size(), 0) {
   space_.begin(round_down(now), window_end_, controller.all_nodes(), controller.licenses_to_plan());
 }
@@ -95,6 +96,7 @@ std::size_t BackfillCycle::last_candidate(std::size_t before) {
 // its time.
 bool BackfillCycle::may_start(const QueueEntry& entry) {
   const Wish& wish = controller_.wishes(entry.job)[static_cast<std::size_t>(entry.number)];
+  if (leaves_marks(wish)) return true;
   if (!controller_.free().may_fit(wish)) return false;
   if (passes_kept_ && is_kept(entry.job, wish)) return false;
   if (space_.size() == 1) return true;
@@ -120,6 +122,7 @@ bool BackfillCycle::is_kept(JobIndex job, const Wish& wish) {
 
 // What is tested from now on sees another table once a record is over.
 Seconds BackfillCycle::next_change() const {
+  if (left_marks()) return now_;
   Seconds next = std::min(next_change_, controller_.usable_changes_at());
   for (std::size_t place = 0; place < space_.size(); ++place) {
     if (space_.record(place).end <= now_) continue;

@@ -52,6 +52,7 @@ class BackfillCycle {
 
   void run();
   std::int64_t started() const { return started_; }
+  bool left_marks() const { return controller_.marks() != marks_before_; }
   // Whether it has planned for any job; before 24.11 only on idle nodes.
   bool planned() const;
   // When it would do something else though nothing has happened; kNever: never.
@@ -94,6 +95,8 @@ class BackfillCycle {
   Next look_at(const QueueEntry& entry);
   bool is_tested_now_only(const QueueEntry& entry, const Wish& wish);
   bool is_kept(JobIndex job, const Wish& wish);
+  // Whether its tests count even if they find nothing.
+  bool leaves_marks(const Wish& wish) const { return wish.gpus > 0 && controller_.marks().count(); }
   // Whether it is known already that a limit keeps a job.
   bool is_known_kept(const QueueEntry& entry) {
     return passes_kept_ && controller_.known_kept_in(entry.job) >= 0;
@@ -156,6 +159,7 @@ class BackfillCycle {
   std::vector<std::int64_t> plans_of_partition_;
   std::map<std::int32_t, std::int64_t> plans_of_array_;
   NodeSet planned_nodes_;
+  GpuMarks marks_before_;
   std::vector<std::int64_t> looked_at_in_;
   std::map<std::int32_t, std::int64_t> looked_at_user_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> looked_at_user_part_;

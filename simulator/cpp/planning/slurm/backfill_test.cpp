@@ -60,8 +60,8 @@ bool BackfillCycle::may_hold(const Wish& wish, const NodeSet& nodes, Later later
 // running jobs leave too little of them before the test after it. What the tests would have done is
 // done.
 BackfillCycle::Later BackfillCycle::pass_over(Test& test, Seconds start) {
-  if (!controller_.site().reservations.empty()) return start;
   const Wish& wish = *test.wish;
+  if (leaves_marks(wish) || !controller_.site().reservations.empty()) return start;
   FreeWindow& window = scratch_.window;
   if (!test.window_began) {  // nothing is planned while a job is tested
     scratch_.wanted = scratch_.within;
@@ -171,7 +171,7 @@ BackfillCycle::Later BackfillCycle::test_from(Test& test, Seconds start) {
     ++tested_;
     test.counted = true;
   }
-  if (!may_hold(wish, free, later)) return give_up(test, later);
+  if (!leaves_marks(wish) && !may_hold(wish, free, later)) return give_up(test, later);
   auto found = will_run(test, start, later);
   if (!found) return give_up(test, later);
   record.estimate = std::max(found->start, start);
@@ -218,7 +218,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::will_run(const Test& test, 
   NodeChooser& chooser = controller_.chooser();
   chooser.begin(*test.wish, scratch_.free);
   if (!timed_tests_ || start <= now_) {
-    if (auto rows = chooser.choose()) return WillRun{now_, std::move(*rows)};
+    if (auto rows = chooser.test()) return WillRun{now_, std::move(*rows)};
     if (test.now_only) return std::nullopt;
   } else if (test.now_only) {
     return std::nullopt;
@@ -230,7 +230,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::will_run(const Test& test, 
       const SlurmRecord& gone = controller_.record(end.job);
       for (const NodeRow& row : gone.rows) chooser.give(row, gone.slurm_partition);
     }
-    if (auto rows = chooser.choose()) return WillRun{now_, std::move(*rows)};
+    if (auto rows = chooser.test()) return WillRun{now_, std::move(*rows)};
   }
   return as_jobs_end(start, later);
 }
@@ -282,7 +282,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
       if (following->end > *window_start + window) break;
     }
     if (last == nullptr) return std::nullopt;
-    if (auto rows = chooser.choose()) {
+    if (auto rows = chooser.test()) {
       if (timed_tests_) {
         NodeSet& found = scratch_.found;
         found.clear();

@@ -69,7 +69,8 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
       all_nodes_(table_->nodes()),
       soft_in_select_(site_->soft_limits() && site_->version >= std::pair{25, 5}),
       free_(std::make_unique<FreeNodes>(table_, *site_)),
-      chooser_(std::make_unique<NodeChooser>(*free_, *site_)),
+      marks_(std::make_unique<GpuMarks>(*site_)),
+      chooser_(std::make_unique<NodeChooser>(*free_, *site_, *marks_)),
       rules_(site_, now),
       any_partition_down_(
           std::any_of(site_->partitions.begin(), site_->partitions.end(),
@@ -77,6 +78,7 @@ SlurmController::SlurmController(std::shared_ptr<const SlurmSite> site, Seconds 
       may_keep_(rules_.limits().count()),
       nodes_in_use_(site_->partitions.size(), 0),
       closed_(table_->nodes()),
+      configured_(table_->nodes()),
       candidates_(table_->nodes()) {
   all_nodes_.add(0, table_->nodes());
   for (const SlurmPartition& partition : site_->partitions) {
@@ -103,7 +105,8 @@ SlurmController::SlurmController(const SlurmController& other)
       nodes_of_reservation_(other.nodes_of_reservation_),
       soft_in_select_(other.soft_in_select_),
       free_(std::make_unique<FreeNodes>(*other.free_)),
-      chooser_(std::make_unique<NodeChooser>(*free_, *site_)),
+      marks_(std::make_unique<GpuMarks>(*other.marks_)),
+      chooser_(std::make_unique<NodeChooser>(*free_, *site_, *marks_)),
       rules_(other.rules_),
       request_of_(other.request_of_),
       facts_(other.facts_),
@@ -122,6 +125,7 @@ SlurmController::SlurmController(const SlurmController& other)
       kept_jobs_matter_(other.kept_jobs_matter_),
       nodes_in_use_(other.nodes_in_use_),
       closed_(other.closed_),
+      configured_(other.configured_),
       candidates_(other.candidates_) {}
 
 void SlurmController::make_room(std::size_t jobs) {
@@ -443,16 +447,22 @@ Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const N
   if (!has_licenses(job)) return by_other(Verdict::kLicenses);
   const Usable usable = this->usable(job, now, wish.slurm_partition, closed_);
   if (!usable.possible) return by_other(Verdict::kReserved);
-  candidates_ = *wish.nodes;
+  configured_ = *wish.nodes;
+  if (usable.any_closed) configured_ -= closed_;
+  marks_->forget(configured_);
+  candidates_ = configured_;
   candidates_ &= available;
-  if (usable.any_closed) candidates_ -= closed_;
   chooser_->begin(wish, candidates_);
-  auto rows = chooser_->choose();
+  auto rows = chooser_->test();
   const bool fits = rows.has_value();
   std::int64_t nodes = wish.min_nodes;
   if (!fits) {
     chooser_->begin_idle(wish, candidates_);
-    rows = chooser_->choose();
+    rows = chooser_->test();
+  }
+  if (!rows && wish.gpus > 0 && marks_->count()) {
+    chooser_->begin_idle(wish, configured_);
+    chooser_->test();
   }
   if (rows) {
     nodes = std::accumulate(rows->begin(), rows->end(), std::int64_t{0},
@@ -480,6 +490,20 @@ Verdict SlurmController::select_nodes(JobIndex job, std::int32_t number, const N
     return by_other(Verdict::kNotAvailable);
   }
   return by_other(Verdict::kBusy);
+}
+
+// `_select_nodes_parts` without an allocation, by `job_allocate` (job_mgr.c): it leaves marks.
+void SlurmController::test_submission(JobIndex job, Seconds now) {
+  if (!marks_->count()) return;
+  for (const Wish& wish : wishes(job)) {
+    const Usable usable = this->usable(job, now, wish.slurm_partition, closed_);
+    if (!usable.possible) continue;
+    configured_ = *wish.nodes;
+    if (usable.any_closed) configured_ -= closed_;
+    marks_->forget(configured_);
+    chooser_->begin_idle(wish, configured_);
+    chooser_->test();
+  }
 }
 
 // Start and end

@@ -36,6 +36,7 @@ class SlurmController {
   const NodeTable& table() const { return *table_; }
   const FreeNodes& free() const { return *free_; }
   NodeChooser& chooser() { return *chooser_; }
+  const GpuMarks& marks() const { return *marks_; }
   const SlurmRules& rules() const { return rules_; }
   const NodeSet& all_nodes() const { return all_nodes_; }
   const NodeSet& nodes_of_partition(std::int32_t partition) const {
@@ -64,6 +65,8 @@ class SlurmController {
   void withdraw(JobIndex job, Seconds now);
   // Why it is refused.
   slurm::Reason why_refused(JobIndex job) const { return rules_.why_refused(ruled(job)); }
+  // As it is submitted it is tested for whether it could ever run.
+  void test_submission(JobIndex job, Seconds now);
   // The decay thread looks; whether the loops may now do what they did not before.
   bool tick(Seconds now);
   // Works out who may be looked at, as a loop begins.
@@ -199,6 +202,7 @@ class SlurmController {
   bool soft_in_select_;
 
   std::unique_ptr<FreeNodes> free_;
+  std::unique_ptr<GpuMarks> marks_;
   std::unique_ptr<NodeChooser> chooser_;
   SlurmRules rules_;
   std::vector<std::int32_t> request_of_;
@@ -227,7 +231,8 @@ class SlurmController {
   Attempt attempt_;
   mutable NodeSet closed_;
   mutable Seconds usable_changes_at_ = kNever;
-  NodeSet candidates_;
+  NodeSet configured_;  // large enough, and not closed to the job
+  NodeSet candidates_;  // of these, those that a loop offers
 };
 
 }  // namespace foretime

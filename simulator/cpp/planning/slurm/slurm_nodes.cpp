@@ -131,9 +131,9 @@ void FreeNodes::change(const NodeRow& row, std::int32_t slurm_partition, std::in
   }
 }
 
-NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site)
-    : now_(now), table_(now.table()), fitting_(table_.nodes()) {
-  if (!site.switches.empty()) switches_ = std::make_unique<SwitchChooser>(site);
+NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site, GpuMarks& marks)
+    : now_(now), table_(now.table()), marks_(marks), fitting_(table_.nodes()) {
+  if (!site.switches.empty()) switches_ = std::make_unique<SwitchChooser>(site, marks);
   idle_cpus_.resize(static_cast<std::size_t>(table_.groups()));
   if (table_.all_whole()) return;
   free_.resize(static_cast<std::size_t>(table_.nodes()));
@@ -255,6 +255,31 @@ void NodeChooser::give(const NodeRow& row, std::int32_t slurm_partition) {
   }
 }
 
+// On the nodes that it could have if all cores were free.
+void NodeChooser::leave_marks() {
+  NodeSet could_have(table_.nodes());
+  candidates_->each([&](std::int64_t node) {
+    const std::int32_t group = table_.group_of(node);
+    if (table_.group(group).whole) {
+      could_have.set(node, fitting_.has(node));
+      return;
+    }
+    const std::int64_t cores = table_.group(group).node.cpus;
+    Resources free = free_of(node);
+    if (wish_->whole && free.cpus != cores) return;
+    free.cpus = cores;
+    if (table_.cpus_for(*wish_, group, free) > 0) could_have.add(node);
+  });
+  if (could_have.count() < wish_->min_nodes) return;
+  marks_.mark(could_have, wish_->gpus);
+  if (!wish_->whole) return;
+  for (std::int32_t group = 0; group < table_.groups(); ++group) {
+    NodeSet of_group(table_.nodes());
+    of_group.add_common(could_have, table_.first_of(group), table_.last_of(group));
+    marks_.mark(of_group, table_.group(group).node.gpus);
+  }
+}
+
 std::optional<std::vector<NodeRow>> NodeChooser::choose() {
   if (!may_fit()) return std::nullopt;
   if (wish_->first_fit) {
@@ -287,13 +312,13 @@ void NodeChooser::find_runs(const NodeSet& nodes) {
       const std::int32_t group = table_.group_of(first);
       const std::int64_t until = std::min(last, table_.last_of(group));
       const NodeGroup& of = table_.group(group);
-      if (of.whole && !tries_again_) {
+      if (of.whole && !tries_again_ && marks_.by_gpus().empty()) {
         const std::int64_t each = idle_cpus_[static_cast<std::size_t>(group)];
-        add_to_runs(first, until, (until - first) * each, each, of.weight);
+        add_to_runs(first, until, (until - first) * each, each, weight_of(first));
       } else {
         for (std::int64_t node = first; node < until; ++node) {
           const std::int64_t cpus = cpus_of(node);
-          add_to_runs(node, node + 1, cpus, cpus, of.weight);
+          add_to_runs(node, node + 1, cpus, cpus, weight_of(node));
         }
       }
       first = until;

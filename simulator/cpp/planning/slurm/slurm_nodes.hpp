@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nodes/node_types.hpp"
+#include "planning/slurm/gpu_marks.hpp"
 #include "planning/slurm/node_set.hpp"
 #include "planning/slurm/slurm_switches.hpp"
 
@@ -124,7 +125,7 @@ class FreeNodes {
 // jobs end.
 class NodeChooser {
  public:
-  NodeChooser(const FreeNodes& now, const SlurmSite& site);
+  NodeChooser(const FreeNodes& now, const SlurmSite& site, GpuMarks& marks);
 
   // Begins with what is free now of these nodes.
   void begin(const Wish& wish, const NodeSet& candidates);
@@ -138,6 +139,11 @@ class NodeChooser {
   }
   // What the job would get; nothing if it does not fit.
   std::optional<std::vector<NodeRow>> choose();
+  // The same as slurmctld's own test, which leaves marks where the job is for GPUs.
+  std::optional<std::vector<NodeRow>> test() {
+    if (wish_->gpus > 0 && marks_.count()) leave_marks();
+    return choose();
+  }
 
  private:
   // A run of nodes with consecutive numbers and one weight.
@@ -154,6 +160,11 @@ class NodeChooser {
     std::int64_t cpus = 0;
   };
 
+  void leave_marks();
+  // Light nodes first.
+  std::int64_t weight_of(std::int64_t node) const {
+    return (table_.group(table_.group_of(node)).weight << 8) - marks_.of(node);
+  }
   Resources free_of(std::int64_t node) const;
   std::int64_t used_of(std::int64_t node) const;
   std::int64_t cpus_of(std::int64_t node) const;
@@ -173,6 +184,7 @@ class NodeChooser {
 
   const FreeNodes& now_;
   const NodeTable& table_;
+  GpuMarks& marks_;
   const Wish* wish_ = nullptr;
   const NodeSet* candidates_ = nullptr;
   const std::vector<std::int64_t>* used_now_ = nullptr;  // null: MaxCPUsPerNode does not count

@@ -343,6 +343,7 @@ void SlurmPlanner::take_up(JobIndex index, Seconds now) {
   record.reason = is_new ? slurm().why_refused(index) : slurm::reason::none;
   record.refused = record.reason != slurm::reason::none;
   if (record.refused) return;
+  if (is_new) slurm().test_submission(index, now);
   slurm().submitted(index, submit, now);
   if (is_new) state_.clock.changed(now);
 }
@@ -355,8 +356,10 @@ void SlurmPlanner::run_main(Seconds now, Pass* pass) {
     if (slurm().waiting() > 0 && state_.main_met_blocked) state_.clock.changed(now);
     return;
   }
+  const GpuMarks marks = slurm().marks();
   MainLoop loop(slurm(), now, full, *pass);
   loop.run();
+  if (slurm().marks() != marks) state_.backfill_may_start = true;
   state_.main_met_blocked = loop.met_blocked();
   if (loop.met_blocked()) state_.clock.changed(now);
   const bool again = loop.started() > 0 || loop.might_start_more() || slurm().kept_others();
@@ -382,7 +385,9 @@ void SlurmPlanner::run_backfill(Seconds now, Pass* pass) {
   state_.backfill_may_start = cycle.next_change() <= now;
   state_.backfill_changes_at = cycle.next_change() <= now ? kNever : cycle.next_change();
   state_.clock.ran_backfill(now, state_.backfill_planned);
-  if (slurm().kept_others()) state_.main_may_start = state_.full_main_may_start = true;
+  if (slurm().kept_others() || cycle.left_marks()) {
+    state_.main_may_start = state_.full_main_may_start = true;
+  }
   if (cycle.started() > 0) may_start_again(now);
 }
 

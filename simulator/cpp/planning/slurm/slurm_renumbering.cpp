@@ -44,7 +44,8 @@ SlurmController::SlurmController(const SlurmController& other, const Renumbering
       nodes_of_reservation_(other.nodes_of_reservation_),
       soft_in_select_(other.soft_in_select_),
       free_(std::make_unique<FreeNodes>(*other.free_)),
-      chooser_(std::make_unique<NodeChooser>(*free_, *site_)),
+      marks_(std::make_unique<GpuMarks>(*other.marks_)),
+      chooser_(std::make_unique<NodeChooser>(*free_, *site_, *marks_)),
       rules_(site_, 0),
       request_of_(take_requests(other, jobs)),
       records_(jobs.column(other.records_, {})),
@@ -58,6 +59,7 @@ SlurmController::SlurmController(const SlurmController& other, const Renumbering
       kept_jobs_matter_(other.kept_jobs_matter_),
       nodes_in_use_(other.nodes_in_use_),
       closed_(other.closed_),
+      configured_(other.configured_),
       candidates_(other.candidates_) {
   std::vector<const slurm::PricedRequest*> asked;
   for (std::size_t job = 0; job < jobs.from().size(); ++job) {

@@ -69,8 +69,9 @@ SwitchTree::SwitchTree(const SlurmSite& site) : later_release(site.version >= st
   }
 }
 
-SwitchChooser::SwitchChooser(const SlurmSite& site)
+SwitchChooser::SwitchChooser(const SlurmSite& site, const GpuMarks& marks)
     : tree_(site),
+      marks_(marks),
       left_(static_cast<std::int64_t>(tree_.weights.size())),
       cpus_(tree_.weights.size()),
       needed_(left_),
@@ -178,7 +179,9 @@ std::int64_t SwitchChooser::top_switch() const {
     if (count_[place] < nodes_left_) continue;
     if (tree_.later_release && cpus_of_[place] < cpus_left_) continue;
     std::int64_t weight = std::numeric_limits<std::int64_t>::max();
-    of_[place].each([&](std::int64_t node) { weight = std::min(weight, tree_.weights[at(node)]); });
+    of_[place].each([&](std::int64_t node) {
+      weight = std::min(weight, (tree_.weights[at(node)] << 8) - marks_.of(node));
+    });
     if (top < 0 || (tree_.levels[place] >= tree_.levels[at(top)] && weight <= lightest)) {
       top = static_cast<std::int64_t>(place);
       lightest = weight;
@@ -193,24 +196,34 @@ bool SwitchChooser::divide_by_weight(std::size_t top) {
   needed_.clear();
   std::int64_t nodes = 0;
   std::int64_t cpus = 0;
-  for (const NodeSet& alike : tree_.alike) {
-    NodeSet here = of_[top];
-    here &= alike;
+  const auto are_enough = [&](const NodeSet& here) {
     here.each([&](std::int64_t node) {
       ++nodes;
       cpus += cpus_[at(node)];
     });
     if (nodes < nodes_left_ || cpus < cpus_left_) {
       needed_ |= here;
-      continue;
+      return false;
     }
-    here |= needed_;
+    NodeSet both = here;
+    both |= needed_;
     for (std::size_t place = 0; place < of_.size(); ++place) {
-      of_[place] &= here;
+      of_[place] &= both;
       count_[place] = of_[place].count();
       used_[place] = of_[place].meets(needed_);
     }
     return true;
+  };
+  for (const NodeSet& alike : tree_.alike) {
+    NodeSet here = of_[top];
+    here &= alike;
+    for (const auto& [gpus, nodes_with] : marks_.by_gpus()) {
+      NodeSet marked = here;
+      marked &= nodes_with;
+      if (!marked.empty() && are_enough(marked)) return true;
+      here -= marked;
+    }
+    if (are_enough(here)) return true;
   }
   return false;
 }

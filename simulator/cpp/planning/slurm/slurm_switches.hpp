@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "planning/slurm/gpu_marks.hpp"
 #include "planning/slurm/node_set.hpp"
 #include "planning/slurm/slurm_site.hpp"
 
@@ -45,7 +46,7 @@ struct Asked {
 
 class SwitchChooser {
  public:
-  explicit SwitchChooser(const SlurmSite& site);
+  SwitchChooser(const SlurmSite& site, const GpuMarks& marks);
 
   // Chooses among offers, one a node; false: they won't do.
   bool choose(const Asked& asked, const std::vector<Offer>& offers);
@@ -74,6 +75,7 @@ class SwitchChooser {
   std::pair<int, bool> compare(std::size_t one, std::size_t other) const;
 
   SwitchTree tree_;
+  const GpuMarks& marks_;
   Asked asked_;
   NodeSet left_;                    // nodes that an attempt may choose from
   std::vector<std::int64_t> cpus_;  // by node: for the job

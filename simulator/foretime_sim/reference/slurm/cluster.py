@@ -335,9 +335,7 @@ def simulate_slurm(
     jobs, deadlines, required nodes, contiguous nodes, how many switches a job
     asks for, topologies other than topology/tree; sockets, threads and
     which GPU a core is next to; CR_LLN, bf_busy_nodes, pack_serial_at_end, bf_topopt_enable, and
-    bf_node_space_size other than bf_max_job_test. All jobs are batch jobs. In 22.05 a test of a job
-    with GPUs leaves a mark on the weights of nodes that the next will-run test goes by
-    (`node_ptr->sched_weight`), which is not modelled.
+    bf_node_space_size other than bf_max_job_test. All jobs are batch jobs.
 
     Examples
     --------

@@ -71,6 +71,7 @@ class Controller:
         self.reservations = Reservations(site.reservations, by_name)
         self.tree = SwitchTree.of(site.switches, by_name) if site.switches else None
         self.use = NodeUse()
+        self.gpu_marks: dict[int, int] = {}
         self.pending: list[SlurmJob] = []
         self.running: list[Run] = []
         self.licenses_used: dict[str, int] = {}
@@ -111,7 +112,8 @@ class Controller:
         """Give who chooses nodes for a job in its ``number``-th slurm_partition."""
         name = self.partition_name(job.request.choices[number].slurm_partition)
         most = self.site.rules_of(name).max_cpus_per_node
-        return NodeChoice(self.nodes, job, number, most, self.site.version, self.tree)
+        version, marks = self.site.version, self.gpu_marks
+        return NodeChoice(self.nodes, job, number, most, version, self.tree, marks)
 
     def configured_nodes(self, job: SlurmJob, number: int) -> frozenset[int]:
         """Nodes of a slurm_partition that are large enough and have the features.
@@ -199,9 +201,13 @@ class Controller:
             self.refuse(job, "Reservation")
             return Verdict.RESERVED
         choice = self.choice(job, number)
-        candidates = (self.configured_nodes(job, number) & available) - usable.closed
+        configured = self.configured_nodes(job, number) - usable.closed
+        candidates = configured & available
+        self.forget_marks(configured)
         allocation = choice.choose(candidates, self.use)
         possible = allocation or choice.choose(candidates, self.use, Mode.EVER)
+        if possible is None and job.request.gpus_per_node:
+            choice.choose(configured, self.use, Mode.EVER)
         tres = possible.tres if allocation and possible else self.asked_tres(job, possible)
         nodes = allocation.nodes if allocation is not None else frozenset()
         policy = self.limits.why_not_started(job, tres, self.now, nodes)
@@ -218,6 +224,24 @@ class Controller:
             return Verdict.NOT_AVAILABLE
         self.refuse(job, "Resources")
         return Verdict.BUSY
+
+    def forget_marks(self, nodes: frozenset[int]) -> None:
+        """Give nodes their own weights again (`_sync_node_weight`, node_scheduler.c)."""
+        for node in nodes:
+            self.gpu_marks.pop(node, None)
+
+    def test_submission(self, job: SlurmJob) -> None:
+        """Test whether a job could ever run, which leaves marks on nodes.
+
+        `_select_nodes_parts` without an allocation, by `job_allocate` (job_mgr.c).
+        """
+        for number, choice in enumerate(job.request.choices):
+            in_partition = self.nodes_of_partition[choice.slurm_partition]
+            usable = self.reservations.usable(job, self.now, in_partition)
+            if usable is not None:
+                configured = self.configured_nodes(job, number) - usable.closed
+                self.forget_marks(configured)
+                self.choice(job, number).choose(configured, self.use, Mode.EVER)
 
     def asked_tres(self, job: SlurmJob, possible: Allocation | None) -> dict[str, int]:
         """Give what limits see of a job that can't start now: its request, on nodes for it."""

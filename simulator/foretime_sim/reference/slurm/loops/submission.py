@@ -17,6 +17,7 @@ def submit(controller: Controller, job: SlurmJob) -> None:
         job.refused, job.reason = True, refusal
         return
     controller.is_independent(job)
+    controller.test_submission(job)
     controller.limits.submitted(job, controller.now)
     controller.priorities.submitted(job, controller.now)
     controller.pending.append(job)

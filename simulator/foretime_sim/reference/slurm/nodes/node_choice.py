@@ -20,6 +20,11 @@ ONE_BY_ONE_VERSION = (24, 11)
 """Some release between 22.05 and 25.11 leaves poor nodes out one by one."""
 
 
+OWN_WEIGHTS_VERSION = (24, 11)
+"""Some release between 22.05 and 25.11 has each will-run test begin with the nodes' own weights
+(`_set_sched_weight`, cons_tres/job_test.c)."""
+
+
 class Mode(enum.Enum):
     """What is asked (`SELECT_MODE_*`)."""
 
@@ -55,6 +60,10 @@ class NodeChoice:
         Of Slurm.
     tree
         The switches that nodes hang on; ``None``: nodes are chosen by their order.
+    gpu_marks
+        GPUs that a job for GPUs would have had of a node, by node, as the last test found: of nodes
+        with one weight those with more are lighter. A test of a job for GPUs writes them. Only
+        before `OWN_WEIGHTS_VERSION`.
 
     Examples
     --------
@@ -81,6 +90,7 @@ class NodeChoice:
         max_cpus_per_node: int | None = None,
         version: tuple[int, int] = (25, 11),
         tree: SwitchTree | None = None,
+        gpu_marks: dict[int, int] | None = None,
     ) -> None:
         self.all_nodes = nodes
         self.job = job
@@ -90,6 +100,7 @@ class NodeChoice:
         self.max_cpus_per_node = max_cpus_per_node
         self.version = version
         self.tree = tree
+        self.gpu_marks = {} if gpu_marks is None else gpu_marks
         self.whole = self.choice.exclusive
         single = job.max_nodes == 1 or job.request.tasks == 1
         self.first_fit = single and version >= FIRST_FIT_VERSION
@@ -107,6 +118,8 @@ class NodeChoice:
         """
         if mode is Mode.EVER:
             use = NodeUse()
+        if self.request.gpus_per_node and self.version < OWN_WEIGHTS_VERSION:
+            self.mark(candidates, use)
         available = {node: self.cpus_for_job(node, use) for node in sorted(candidates)}
         available = {node: cpus for node, cpus in available.items() if cpus > 0}
         if len(available) < self.job.min_nodes:
@@ -116,6 +129,29 @@ class NodeChoice:
         if chosen is None or len(chosen) > self.max_nodes:
             return None
         return self.lay_out(chosen)
+
+    # What a test leaves behind
+
+    def mark(self, candidates: Collection[int], use: NodeUse) -> None:
+        """Note the job's GPUs of each node that it could have if all cores were free.
+
+        `can_job_run_on_node` (cons_tres/job_test.c) writes them into the weight by which later
+        tests choose (`sched_weight`); the first test of `_job_test` is with all cores.
+        """
+        all_cores = NodeUse(memory_mib=use.memory_mib, gpus=use.gpus, whole=use.whole)
+        could_have = [
+            node
+            for node in candidates
+            if self.cpus_for_job(node, all_cores) > 0 and not (self.whole and not use.is_idle(node))
+        ]
+        if len(could_have) >= self.job.min_nodes:
+            for node in could_have:
+                gpus = self.all_nodes[node].gpus if self.whole else self.request.gpus_per_node
+                self.gpu_marks[node] = gpus
+
+    def weight(self, node: int) -> int:
+        """Give the weight of a node: that of slurm.conf, then more marked GPUs first."""
+        return self.all_nodes[node].weight << 8 | (0xFF - self.gpu_marks.get(node, 0))
 
     # What a node has for the job
 
@@ -281,7 +317,7 @@ class NodeChoice:
         """Cut the usable nodes into runs, where one is missing or the weight changes."""
         sets: list[ConsecutiveNodes] = []
         for node in sorted(available):
-            weight = self.all_nodes[node].weight
+            weight = self.weight(node)
             if not (sets and sets[-1].nodes[-1] == node - 1 and sets[-1].weight == weight):
                 sets.append(ConsecutiveNodes([], 0, weight))
             sets[-1].nodes.append(node)

@@ -6,7 +6,6 @@ from collections.abc import Collection, MutableMapping, Sequence
 from typing import Protocol
 
 from foretime_sim.reference.slurm.jobs.job import SlurmJob
-from foretime_sim.reference.slurm.nodes.nodes import Node
 from foretime_sim.reference.slurm.nodes.switch_tree import UNREACHABLE, SwitchTree
 
 CPUS_COUNT_VERSION = (24, 11)
@@ -21,12 +20,11 @@ class NodesForJob(Protocol):
         """Whose."""
 
     @property
-    def all_nodes(self) -> Sequence[Node]:
-        """Of the machine."""
-
-    @property
     def version(self) -> tuple[int, int]:
         """Of Slurm."""
+
+    def weight(self, node: int) -> int:
+        """Weight of a node; lighter ones come first."""
 
     def cpus_to_use(self, cpus: int, cpus_left: int, nodes_left: int) -> int:
         """CPUs to take of a node that has so many for the job."""
@@ -119,7 +117,7 @@ class SwitchChoice:
                 continue
             if self.counts_cpus and self.cpus_of[switch] < self.cpus_left:
                 continue
-            weight = min(self.weight(node) for node in nodes)
+            weight = min(self.asked.weight(node) for node in nodes)
             if top is None or (
                 self.tree.levels[switch] >= self.tree.levels[top] and weight <= lightest
             ):
@@ -132,17 +130,13 @@ class SwitchChoice:
         Weight by weight until there are enough; where all are not enough the second is empty.
         """
         needed: set[int] = set()
-        for weight in sorted({self.weight(node) for node in reachable}):
-            alike = {node for node in reachable if self.weight(node) == weight}
+        for weight in sorted({self.asked.weight(node) for node in reachable}):
+            alike = {node for node in reachable if self.asked.weight(node) == weight}
             both = needed | alike
             if len(both) >= self.nodes_left and self.sum_of(both) >= self.cpus_left:
                 return needed, alike
             needed = both
         return needed, set()
-
-    def weight(self, node: int) -> int:
-        """Give the weight of a node."""
-        return self.asked.all_nodes[node].weight
 
     def sum_of(self, nodes: Collection[int]) -> int:
         """CPUs for the job on some nodes."""
