@@ -37,6 +37,8 @@ _WITHOUT_EFFECT = frozenset(
     }
 )  # fmt: skip
 """Words that change neither who starts nor when, where nothing is amiss."""
+_OF_LOOP_TIME = ("bf_max_time", "bf_yield_interval", "bf_yield_sleep", "max_sched_time")
+"""Words that count only where a loop's own time passes."""
 _OF_PREEMPTION = {f"preempt_{word}": word for word in PREEMPT_PARAMETERS}
 """Words of PreemptParameters as SchedulerParameters has them, too."""
 _PREEMPTION_LEFT_OUT = frozenset(
@@ -143,6 +145,11 @@ def parameters_of(settings: Settings) -> SlurmParameters:
         settings.note(f"CompleteWait = {complete_wait_s}: nodes complete at once, and none waits.")
     if values.get("max_rpc_cnt"):
         settings.note("SchedulerParameters max_rpc_cnt: no loop stops for many requests.")
+    if of_time := [name for name in _OF_LOOP_TIME if name in words]:
+        settings.note(
+            f"SchedulerParameters {', '.join(of_time)}: loops take no time; where sdiag shows that"
+            " they are cut short, they go as deep as it shows."
+        )
     return SlurmParameters(
         **with_defaults(values),
         backfill=kind != "sched/builtin",

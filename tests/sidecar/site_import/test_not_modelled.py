@@ -286,6 +286,7 @@ def test_names_of_nodes_are_written_as_slurm_does(names: list[str], written: str
         ("bf_window=100,bf_window=200", "bf_window is there twice: the first counts."),
         ("bf_window=10days", "bf_window=10days: Slurm reads 10."),
         ("bf_continue=no", "bf_continue=no: Slurm takes it as set."),
+        ("max_sched_time=4", "SchedulerParameters max_sched_time: loops take no time;"),
         ("=5", "SchedulerParameters that are not modelled: =5."),
     ],
 )
