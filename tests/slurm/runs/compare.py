@@ -128,6 +128,7 @@ def specification(
         site_jobs,
         started_at=run.slurmctld_started(site.parameters.bf_interval),
         fractions=run.fractions,
+        looks_at_limits=run.looks_at_limits,
     )
     starts = [-1 if at is None else at for at in found.start_times]
     return np.array(starts, dtype=np.int64)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from foretime_estimators.arrays import Int64Array
+from foretime_estimators.arrays import Int64Array, MaskedInt64Array
 from foretime_sim.reference.slurm.cluster import WAKES_WITH_SECONDS_VERSION
 from foretime_sim.reference.slurm.fractions import START_S, Fractions
 from foretime_sim.sites.slurm.site import SlurmSite
@@ -18,8 +18,10 @@ from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
 from tests.slurm.runs.run_configurations import RunConfiguration
-from tests.slurm.runs.run_job import workload_of
+from tests.slurm.runs.run_job import RunJob, nodes_of_job, parts_of, workload_of
 
+SBATCH_COUNTS_NODES_VERSION = (24, 11)
+"""Some release between 22.05 and 26.05."""
 RESULTS = Path(__file__).resolve().parents[2] / "assets/slurm/runs"
 
 
@@ -86,6 +88,12 @@ class RecordedRun:
             backfill_runs=[float(begin) for begin, _, _ in self.outcome["backfill_cycles"]],
         )
 
+    @property
+    def looks_at_limits(self) -> list[int]:
+        """When slurmctld found jobs over their limits, as far as there were any."""
+        ended = zip(self.end.tolist(), self.state, strict=True)
+        return sorted({end for end, state in ended if state == "TIMEOUT"})
+
     def slurmctld_started(self, bf_interval: int) -> int:
         """Give a second at or before the beginning from which the loops' periods count.
 
@@ -98,8 +106,9 @@ class RecordedRun:
             return starts[-1]
 
         def off(start: int) -> float:
-            return abs((float(fulls[0]) - start + 30) % 60 - 30)
+            return round(abs((float(fulls[0]) - start + 30) % 60 - 30), 3)
 
+        # Of those that the loops do not tell apart the latest: PriorityCalcPeriod counts from it.
         return min(reversed(starts), key=off)
 
 
@@ -142,8 +151,8 @@ def model_input(
     """Give what the model needs to live these runs.
 
     Submissions and runtimes are those of the first run: sbatch and starting a job take their time.
-    The clock is its clock, as backfill's minutes begin with the clock's. (Jobs that it refused keep
-    their runtimes as asked.)
+    The clock is its clock, as backfill's minutes begin with the clock's. Jobs that it refused, or
+    killed at their limits, keep their runtimes as asked.
     """
     first = runs[0]
     jobs = configuration.jobs()
@@ -154,8 +163,27 @@ def model_input(
         unix_start_time=int(first.outcome["zero"]),
     )
     ran = (first.start >= 0) & (first.end >= first.began)
+    ran &= np.array([state != "TIMEOUT" for state in first.state])
     submitted = np.where(first.submit >= 0, first.submit, asked.submit_time)
     runtime = np.where(ran, first.end - first.began, asked.actual_runtime)
     version = first.outcome["version"].split(".")
     site = replace(configuration.site, version=(int(version[0]), int(version[1])))
+    site_jobs = replace(site_jobs, site_factor=less_for_nodes(site, jobs))
     return replace(asked, submit_time=submitted, actual_runtime=runtime), site, site_jobs
+
+
+def less_for_nodes(site: SlurmSite, jobs: Sequence[RunJob]) -> MaskedInt64Array | None:
+    """Take off what 22.05 leaves out of a job's size, as a workload can't say it.
+
+    A job with ``--ntasks-per-node`` and without ``--nodes`` counts as one of a single node there
+    (its min_nodes); so said 22.05's log of all such jobs of ubccr-micro. sbatch of 26.05 works the
+    nodes out.
+    """
+    each = site.priority.weight_job_size / 2 / sum(one.nodes for one in site.machine.node_groups)
+    parts = [jobs[number] for number, _ in parts_of(jobs)]
+    less = [
+        -round(each * ((nodes_of_job(job) or 1) - 1)) if job.nodes is None else 0 for job in parts
+    ]
+    if site.version >= SBATCH_COUNTS_NODES_VERSION or not any(less):
+        return None
+    return np.ma.array(less, dtype=np.int64)

@@ -130,7 +130,7 @@ def workload_of(
     tasks = [job.tasks for job in each]
     asked = ResourceRequests(
         slurm_partitions=_labels([job.slurm_partitions for job in each]),
-        nodes=_masked([_nodes(job) for job in each]),
+        nodes=_masked([nodes_of_job(job) for job in each]),
         tasks=_masked(tasks),
         cpus_per_task=_masked([job.cpus_per_task for job in each]),
         memory_per_node_mib=_masked([job.memory_mib for job in each]),
@@ -162,7 +162,8 @@ def workload_of(
     )
 
 
-def _nodes(job: RunJob) -> int | None:
+def nodes_of_job(job: RunJob) -> int | None:
+    """Give the nodes that a job asks for; ``None``: any number."""
     if job.nodes is None and job.tasks_per_node is not None:
         return -(-job.tasks // job.tasks_per_node)
     return job.nodes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from foretime_estimators.jobs.errors import InputError
 
 from foretime_sim.reference.slurm.fractions import Fractions
@@ -10,7 +12,7 @@ from foretime_sim.reference.slurm.jobs.jobs_of_workload import slurm_jobs
 from foretime_sim.reference.slurm.jobs.schedule import JobOutcome, SlurmSchedule
 from foretime_sim.reference.slurm.limits.limits import Limits
 from foretime_sim.reference.slurm.loops.backfill_loop import BackfillCycle
-from foretime_sim.reference.slurm.loops.controller import Controller
+from foretime_sim.reference.slurm.loops.controller import PERIODIC_TIMEOUT, Controller
 from foretime_sim.reference.slurm.loops.interfaces import Limits as AnyLimits
 from foretime_sim.reference.slurm.loops.interfaces import Priorities as AnyPriorities
 from foretime_sim.reference.slurm.loops.main_loop import MainLoop
@@ -23,8 +25,6 @@ from foretime_sim.workloads.site_jobs import SiteJobs
 from foretime_sim.workloads.workload import Workload
 
 NEVER = 2**62
-PERIODIC_TIMEOUT = 30
-"""How often running jobs are looked at, seconds (slurmctld.h)."""
 WAKES_WITH_SECONDS_VERSION = (24, 11)
 """From here on, or somewhat before: `_slurmctld_background` waits until the next full second."""
 
@@ -177,10 +177,14 @@ class Cluster:
                 self.end_job(run, now)
 
     def end_job(self, run: Run, now: int) -> None:
-        """Let a job end."""
+        """Let a job end.
+
+        Of one that is killed as slurmctld looks nodes tell by the epilog's message.
+        """
         self.controller.finish(run)
         self.happened(now)
-        if self.parameters.epilog and not self.parameters.defer:
+        by_epilog = self.parameters.epilog or (run.killed and self.controller.looks)
+        if by_epilog and not self.parameters.defer:
             self.ask_for_main(now)
         else:
             self.queue_main(now)
@@ -299,6 +303,7 @@ def simulate_slurm(
     limits: AnyLimits | None = None,
     started_at: int | None = None,
     fractions: Fractions | None = None,
+    looks_at_limits: Sequence[int] = (),
     patience_s: int | None = None,
 ) -> SlurmSchedule:
     """Schedule a workload as one slurmctld would.
@@ -318,6 +323,9 @@ def simulate_slurm(
         submission. Earlier than that the loops just run.
     fractions
         At which fraction of a second what happens; default: as `Cluster` has it.
+    looks_at_limits
+        Seconds at which slurmctld looks for jobs over their limits, as it does every 30 s: they end
+        then. Empty: at their limits, as in the core.
     patience_s
         How long to wait for a start when nothing else happens any more, before the jobs that wait
         are left; default: some rounds of both loops, a week where there are limits.
@@ -369,6 +377,7 @@ def simulate_slurm(
         epoch,
     )
     controller.now = began
+    controller.looks = looks_at_limits
     cluster = Cluster(controller, began, patience_s, fractions)
     cluster.run()
     return SlurmSchedule(

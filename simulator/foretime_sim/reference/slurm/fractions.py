@@ -25,7 +25,7 @@ class Fractions:
     main_runs, backfill_runs
         When the loops of a live run did, seconds in their order, to be used instead: a second has
         the fraction of the run nearest to it, and a job ends as far into a second as it was
-        started, and `START_S`.
+        started, or is killed as the background thread wakes, and `START_S`.
 
     Examples
     --------
@@ -55,6 +55,8 @@ class Fractions:
         """When a job ends in its last second."""
         if not self.backfill_runs:
             return self.end
+        if run.killed:
+            return min(self.of_main(run.end) + START_S, 0.99)
         started = self.of_main if run.loop is Loop.MAIN else self.of_backfill
         return (started(run.start) + START_S) % 1
 

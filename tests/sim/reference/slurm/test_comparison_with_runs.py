@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.slurm.runs.compare import agreement, first_difference, live_agreement
 from tests.slurm.runs.job_generator import JobRecipe, jobs_of
-from tests.slurm.runs.recorded_runs import RecordedRun
+from tests.slurm.runs.recorded_runs import RecordedRun, less_for_nodes, recorded_runs
 from tests.slurm.runs.run_configurations import CONFIGURATIONS, MICRO_FOLDER
 from tests.slurm.runs.run_job import RunJob, parts_of, workload_of
 from tests.slurm.runs.site_files import files_of
@@ -129,3 +130,18 @@ def test_decisions_are_told_in_seconds_of_the_run() -> None:
     assert [line.split()[0] for line in found] == ["39.827", "39.827"]
     assert "to start at 103 s, end at 260 s on nodes n[3-7]" in found[0]
     assert found[1].endswith("Try later JobId=14 later_start 260 s")
+
+
+def test_a_run_began_at_the_latest_second_that_its_loops_allow() -> None:
+    live = next(run for run in recorded_runs("ubccr-micro", "26.05") if run.name == "26.05-2")
+    assert live.slurmctld_started(bf_interval=30) == -13  # priorities changed at 287, 587, ...
+
+
+def test_22_05_counts_a_job_that_names_no_nodes_as_one_of_a_single_node() -> None:
+    site = CONFIGURATIONS["age-and-size"].site
+    plain = RunJob(submit_s=0, user="alice", time_limit_min=1, runtime_s=9, tasks=24)
+    jobs = [plain, replace(plain, tasks_per_node=12), replace(plain, tasks_per_node=12, nodes=2)]
+    less = less_for_nodes(replace(site, version=(22, 5)), jobs)
+    assert less is not None
+    assert less.tolist() == [0, -50, 0]  # 1,000 / 2 for one of ten nodes
+    assert less_for_nodes(replace(site, version=(26, 5)), jobs) is None

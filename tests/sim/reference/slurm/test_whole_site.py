@@ -110,3 +110,16 @@ def test_nodes_without_gpus_are_candidates_until_nodes_are_chosen() -> None:
     (job,) = slurm_jobs(workload, site_of(*groups), site_jobs)
     assert job.request.choices[0].node_groups == (1,)
     assert job.node_groups == ((0, 1),)  # large enough for a task
+
+
+def test_slurmctld_looks_for_jobs_over_their_limits_every_half_minute() -> None:
+    workload, site_jobs = workload_of((Asked(5, 600, 60), Asked(5, 80, 60), Asked(8, 40, 60)))
+
+    def ends(*looks: int) -> list[int | None]:
+        found = simulate_slurm(workload, site_of(TEN), site_jobs, looks_at_limits=looks)
+        return [job.end for job in found.jobs]
+
+    at_limits = ends()
+    assert ends(300) == [90, 5 + 80, at_limits[2]]
+    assert ends(0, 305)[:2] == [90, 5 + 80]  # the nearest look tells
+    assert at_limits[:2] == [5 + 60, 5 + 60]

@@ -219,8 +219,8 @@ class Run:
     def set_ends(self, over_time_limit_s: int) -> None:
         """Work out both ends from the time limit as it stands.
 
-        Slurm looks for jobs over their limit every 30 s (PERIODIC_TIMEOUT, slurmctld.h), and gives
-        them KillWait to end; here they are gone at once.
+        Slurm looks for jobs over their limit every 30 s (`Controller.looks`), and gives them
+        KillWait to end; here they are gone at once.
         """
         self.limit_end = self.start + self.job.time_limit_s
         killed_at = self.limit_end + over_time_limit_s

@@ -20,6 +20,10 @@ SOFT_LIMIT_VERSION = (23, 11)
 """time_min_as_soft_limit came with it; the select plugin knows it from 25.05 on (CHANGELOG)."""
 
 
+PERIODIC_TIMEOUT = 30
+"""How often running jobs are looked at, seconds (slurmctld.h)."""
+
+
 class Verdict(enum.Enum):
     """What came of an attempt to start a job: the error codes of `select_nodes`."""
 
@@ -40,6 +44,12 @@ class Controller:
         What is simulated; ``jobs`` in the order of their ids.
     epoch
         What to add to a time of the jobs for epoch seconds.
+
+    Attributes
+    ----------
+    looks
+        When slurmctld looks for jobs over their limits, which end then; every `PERIODIC_TIMEOUT`
+        before and after each of these seconds. Empty: they end at their limits.
     """
 
     def __init__(
@@ -58,6 +68,7 @@ class Controller:
         self.limits = limits
         self.epoch = epoch
         self.now = 0
+        self.looks: Sequence[int] = ()
         self.nodes = nodes_of(site.machine)
         self.nodes_of_group = self._nodes_of_group()
         self.nodes_of_partition = [
@@ -293,6 +304,11 @@ class Controller:
     def set_ends(self, run: Run) -> None:
         """Work out anew when a running job ends: its time limit has changed."""
         run.set_ends(self.ends.over_time_limit_s[run.partition_index])
+        if run.killed and self.looks:
+            known = min(self.looks, key=lambda look: abs(look - run.end))
+            run.end += (known - run.end) % PERIODIC_TIMEOUT
+            run.killed = run.end < run.start + run.job.runtime
+            run.end = min(run.end, run.start + run.job.runtime)
 
     def finish(self, run: Run) -> None:
         """Take back what an ended job had."""
