@@ -163,7 +163,7 @@ class NodeChooser {
   void leave_marks();
   // Light nodes first.
   std::int64_t weight_of(std::int64_t node) const {
-    return (table_.group(table_.group_of(node)).weight << 8) - marks_.of(node);
+    return 256 * table_.group(table_.group_of(node)).weight - marks_.of(node);
   }
   Resources free_of(std::int64_t node) const;
   std::int64_t used_of(std::int64_t node) const;

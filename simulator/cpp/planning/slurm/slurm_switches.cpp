@@ -180,7 +180,7 @@ std::int64_t SwitchChooser::top_switch() const {
     if (tree_.later_release && cpus_of_[place] < cpus_left_) continue;
     std::int64_t weight = std::numeric_limits<std::int64_t>::max();
     of_[place].each([&](std::int64_t node) {
-      weight = std::min(weight, (tree_.weights[at(node)] << 8) - marks_.of(node));
+      weight = std::min(weight, 256 * tree_.weights[at(node)] - marks_.of(node));
     });
     if (top < 0 || (tree_.levels[place] >= tree_.levels[at(top)] && weight <= lightest)) {
       top = static_cast<std::int64_t>(place);
