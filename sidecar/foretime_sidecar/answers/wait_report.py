@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from foretime_estimators.time_units import MINUTE_S
 
-from foretime_sidecar.wording.clocks import short_zone
+from foretime_sidecar.wording.clocks import short_zone, spoken_clock
 from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.submit_words import submit_words
 from foretime_sidecar.wording.waits import (
@@ -36,6 +36,7 @@ def wait_report(
     sooner: Alternative | None = None,
     is_advised: bool = False,
     scales: bool = False,
+    begin: int = 0,
     notes: Sequence[str] = (),
     width: int = 80,
 ) -> str:
@@ -53,6 +54,8 @@ def wait_report(
         Whether such a change was looked for.
     scales
         Whether other sizes were looked at, too.
+    begin
+        Before which it does not start, epoch seconds; 0: at any time.
     notes
         What was not looked at.
     width
@@ -61,7 +64,7 @@ def wait_report(
     lines = textwrap.wrap(headline(forecast, now), width)
     if forecast.times is not None:
         lines += ["", *_bounds(forecast, now), ""]
-    said = [("Job", _job(forecast))]
+    said = [("Job", _job(forecast, begin, now))]
     if forecast.state != "running" and forecast.times is not None:
         said.append(("Why", f"{forecast.reason.text}."))
     if (planned := forecast.planned_wait_s) is not None and forecast.state != "running":
@@ -110,7 +113,7 @@ def _bounds(forecast: ForecastAnswer, now: int) -> list[str]:
     ]
 
 
-def _job(forecast: ForecastAnswer) -> str:
+def _job(forecast: ForecastAnswer, begin: int, now: int) -> str:
     words = submit_words(forecast.scheduler)
     text = counted(forecast.processors, "processor")
     if forecast.nodes is not None:
@@ -118,6 +121,8 @@ def _job(forecast: ForecastAnswer) -> str:
     text += f", {words.limit} {words.duration(forecast.requested_time_s)}"
     if forecast.partition is not None:
         text += f", {words.queue} {forecast.partition}"
+    if begin > now:
+        text += f", not before {spoken_clock(begin, now)}"
     if forecast.scheduled_time_s < forecast.requested_time_s:
         text += f". Such jobs mostly end within {spoken_wait(forecast.scheduled_time_s, up=True)}"
     return f"{text}."

@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # commands import this before they have asked anything
     from foretime_sidecar.forecast_answer.forecast import BriefForecast, StartBound
 
 # Up to which wait it is said in which steps: nobody plans by the minute a day ahead.
-_STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900), (48 * HOUR_S, HOUR_S))
-_LONGEST_STEP_S = 6 * HOUR_S
+_STEPS_S = ((1800, MINUTE_S), (3 * HOUR_S, 300), (12 * HOUR_S, 900))
+_LONGEST_STEP_S = HOUR_S
 _OF_THE_CLOCK_S = 900
 _SURE = 0.95
 _FAR = 6
@@ -124,7 +124,7 @@ def _by(moment: int, since: int, *, up: bool) -> int:
     Three hours ahead and later that is a quarter of an hour of the clock, from half a day on a full
     hour: nobody takes it for more exact than it is, and it stays as time goes by.
     """
-    step = min(_step(max(moment - since, 0)), HOUR_S)
+    step = _step(max(moment - since, 0))
     if step >= _OF_THE_CLOCK_S:
         offset_s = round((local_time(moment).utcoffset() or timedelta()).total_seconds())
         steps = (moment + offset_s) / step

@@ -259,6 +259,10 @@ def test_advice_names_the_cheapest_shape_that_is_done_sooner(
     assert advice["cheapest"] == 0
     assert [each["change"]["ntasks"] for each in found] == [32, 16]
     assert half["done_sooner_s"] == asked["end_s"]["0.5"] - half["forecast"]["end_s"]["0.5"] > 300
+    # Of the same cost it is the one that is done soonest.
+    with monkeypatch.context() as narrow:
+        narrow.setattr(BriefForecast, "done_sooner_s", lambda self, _: 1_000 - self.processors)
+        assert world.ask(question, NOBODY)["cheapest"] == 1
     # Nor is what is likely done sooner advised where nobody is as sure of it.
     with monkeypatch.context() as unsure:
         unsure.setattr(BriefForecast, "is_surely_done_no_later", lambda *_: False)

@@ -125,13 +125,13 @@ def _advice(board: Mapping[str, Any]) -> str:
     if best is None:
         return "No estimator can be recommended."
     if used == best:
-        return f"Jobs are planned by {used}, the best one."
+        return f"In use is {used}, the best one."
     if better is None:
         if any(row["in_use"] and row["as_good"] for row in board["rows"]):
-            return f"Jobs are planned by {used}: that {best} is better may be chance."
-        return f"Jobs are planned by {used}; it takes more days to tell whether {best} is better."
+            return f"In use is {used}: that {best} is better may be chance."
+        return f"In use is {used}; it takes more days to tell whether {best} is better."
     return (
-        f"Jobs are planned by {used}, and {better} predicts them better. What planning by it does "
+        f"In use is {used}, and {better} predicts them better. What planning by it does "
         f"to waits is another question: foretime estimators --replay --only {used},{better}. To "
         f"plan by it: {_how(better)}, and restart the daemon."
     )

@@ -159,6 +159,7 @@ class _Question:
             sooner=sooner,
             is_advised=is_advised,
             scales=self.scales,
+            begin=int(self.parameters.get("begin", 0)),
             notes=[*self.notes, *notes],
             width=width,
         )

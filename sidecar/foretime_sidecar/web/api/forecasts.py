@@ -372,7 +372,8 @@ class ForecastDesk:
         """Answer for a job, and for the same work in other shapes.
 
         The cheapest is, of those that are done sooner and are no later by their 95% bound, the one
-        that asks for least processor-time, and of several such the one that changes least.
+        that asks for least processor-time, of several such the one that is done soonest, and of
+        several such the one that changes least.
         """
         asked, forecast = self._answer(question, caller)
         sidecar, board = self._sidecar, forecast.board
@@ -404,7 +405,8 @@ class ForecastDesk:
             done_sooner_s = answer.done_sooner_s(asked)
             is_worth_it = (done_sooner_s or 0) >= max(_WORTH_S, done_s // 20)
             if is_worth_it and answer.is_surely_done_no_later(asked):
-                worthwhile.append((shape.processor_seconds, len(alternatives)))
+                place = len(alternatives)
+                worthwhile.append((shape.processor_seconds, -(done_sooner_s or 0), place))
             alternatives.append(
                 Alternative(
                     change=shape.change,
@@ -416,7 +418,7 @@ class ForecastDesk:
                     forecast=answer,
                 )
             )
-        cheapest = min(worthwhile)[1] if worthwhile else None
+        cheapest = min(worthwhile)[-1] if worthwhile else None
         return Advice(asked=asked, alternatives=alternatives, cheapest=cheapest)
 
     def map(self, slurm_partition: str | None, caller: Caller) -> MapAnswer:

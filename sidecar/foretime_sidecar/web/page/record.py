@@ -27,7 +27,10 @@ def record_numbers(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = [
         ("95% bounds that held", None if held is None else f"{held:.1f}%"),
         ("typical error of a likely wait (median)", _wait(answer["median_error_s"])),
-        ("error of the chance to start now (Brier score, 0 is best)", _number(answer["brier_now"])),
+        (
+            "error of the chance to start now (0 is best, a coin's is 0.25)",
+            _number(answer["brier_now"]),
+        ),
     ]
     bounds = answer["start_no_later_than"]
     if bounds is not None and bounds["kept_share"] is not None:

@@ -20,6 +20,7 @@ from foretime_sidecar.answers.wait_report import cheapest, wait_report
 from foretime_sidecar.cli.site_commands.wait import wait
 from foretime_sidecar.forecast_answer.advice import Advice, Alternative
 from foretime_sidecar.forecast_answer.forecast import ForecastAnswer
+from foretime_sidecar.wording.clocks import dated_clock, spoken_clock
 from foretime_sidecar.wording.waits import headline
 from foretime_sim.mocks.slurm.mock_slurm import MockSlurm
 from foretime_sim.mocks.slurm.slurm_job import SlurmSetup, Submission
@@ -96,6 +97,18 @@ def test_json_is_the_answer_of_the_daemon_itself(site: MockSite) -> None:
     of_job = json.loads(run(site.waiting, "--json", "--socket", str(site.socket_path)).output)
     assert of_job == SiteDaemon(site.listen).ask(f"/v1/jobs/{site.waiting}/forecast", {})
     assert (of_job["job_id"], of_job["state"]) == (site.waiting, "pending")
+
+
+def _written(moment: int) -> str:
+    return dated_clock(moment).replace(" ", "T")
+
+
+def test_it_says_before_when_a_job_does_not_start(site: MockSite) -> None:
+    begin = int(time.time()) // 86_400 * 86_400 + 2 * 86_400
+    asked = ("-n", "8", "-t", "60", "-p", "main", "--socket", str(site.socket_path))
+    words = f"partition main, not before {spoken_clock(begin, int(time.time()))}."
+    assert words in " ".join(run(*asked, "-b", _written(begin)).output.split())
+    assert "not before" not in run(*asked, "-b", "now").output
 
 
 @pytest.mark.parametrize("how", ["file", "stdin"])
