@@ -41,10 +41,9 @@ class QueueOrdering:
     A job of a better QOS stays before those of others. A site factor that somebody else has set
     counts as any other part of a job's priority, and is put back as it was.
 
-    It refuses where that would do nothing or undo another's work: without priority/multifactor,
-    with another site-factor plugin, or in a federation, while somebody disabled Foretime, or while
-    the circuit breaker is open. Then all of its own are given back, and the log says why; it looks
-    again the next time.
+    It refuses where that would do nothing or harm (`why_no_site_factors`), while somebody disabled
+    Foretime, or while the circuit breaker is open. Then all of its own are given back, and the log
+    says why; it looks again the next time.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class OwnSiteFactors:
 
 
 def why_no_site_factors(configuration: SchedulerConfiguration) -> str:
-    """Say why site factors do nothing, or are another's, under a configuration; "" if not so."""
+    """Say why site factors do nothing, or harm, under a configuration; "" if neither."""
     if configuration.priority_type != "priority/multifactor":
         return (
             f"PriorityType is {configuration.priority_type or 'unknown'}; site factors count "
@@ -204,4 +204,11 @@ def why_no_site_factors(configuration: SchedulerConfiguration) -> str:
         )
     if configuration.federation:
         return f"the cluster is in the federation {configuration.federation}"
+    if "INCR_ONLY" in configuration.priority_flags:
+        return "PriorityFlags has INCR_ONLY, so that a job once raised could not be lowered again"
+    if "enable_user_top" in configuration.parameters:
+        return (
+            "SchedulerParameters has enable_user_top, and scontrol top makes what a job was "
+            "raised by its own for good"
+        )
     return ""

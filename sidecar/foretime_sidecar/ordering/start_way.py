@@ -54,21 +54,8 @@ class SlurmStarts:
 
     def why_not(self, look: Look, configuration: SchedulerConfiguration) -> str:
         """Say why no job can be started safely; "" if one can."""
-        if why_not := why_no_site_factors(configuration):
+        if why_not := why_none_raised(configuration):
             return why_not
-        if "INCR_ONLY" in configuration.priority_flags:
-            return (
-                "PriorityFlags has INCR_ONLY, so that a job once raised could not be lowered again"
-            )
-        if "enable_user_top" in configuration.parameters:
-            return (
-                "SchedulerParameters has enable_user_top, and scontrol top makes what a job was "
-                "raised by its own for good"
-            )
-        if configuration.preempt_type not in ("", "preempt/none"):
-            return (
-                f"PreemptType is {configuration.preempt_type}: a job that is raised may end others"
-            )
         if look.cluster is None:
             return f"which nodes there are is not known: {look.nodes_unread}"
         return ""
@@ -85,3 +72,12 @@ class SlurmStarts:
         plan = plan_starts(look, expected, seen.own_priority, lateness, late_by, self._moments)
         waiting = [job for job in look.queue.jobs if job.state is QueueState.PENDING]
         return plan, seen.above_all(plan.starts, waiting)
+
+
+def why_none_raised(configuration: SchedulerConfiguration) -> str:
+    """Say why Slurm's configuration lets no job be raised safely; "" if it does."""
+    if why_not := why_no_site_factors(configuration):
+        return why_not
+    if configuration.preempt_type not in ("", "preempt/none"):
+        return f"PreemptType is {configuration.preempt_type}: a job that is raised may end others"
+    return ""

@@ -85,7 +85,10 @@ _WAITS_FOR_NODES = ("", "None", "Resources", "Priority")
 def wanted_factors(
     in_order: Sequence[str], places: Mapping[str, Place], highest: int
 ) -> dict[str, int]:
-    """Give the site factors that put jobs in an order, of those that must change.
+    """Give the site factors that put jobs in an order, of those that must change, first job first.
+
+    Slurm may start jobs between two changes of one request: none stands before one that it should
+    come after.
 
     Parameters
     ----------
@@ -106,7 +109,9 @@ def wanted_factors(
         for name in in_order
         if places[name].ours
     }
+    levels = site_factors(in_order, now_at, highest)
     return {
-        name: places[name].earlier + floor + level - places[name].base
-        for name, level in site_factors(in_order, now_at, highest).items()
+        name: places[name].earlier + floor + levels[name] - places[name].base
+        for name in in_order
+        if name in levels
     }

@@ -22,7 +22,8 @@ from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install.doctor import daemon as doctor_daemon
 from foretime_sidecar.install.doctor import slurm as doctor_slurm
 from foretime_sidecar.install.doctor.checkup import Finding, Health, examine
-from foretime_sidecar.install.doctor.slurm import SlurmFacts, slurm_checks
+from foretime_sidecar.install.doctor.slurm import slurm_checks
+from foretime_sidecar.install.doctor.slurm_facts import SlurmFacts
 from foretime_sidecar.install.slurm_script import ready_made
 from foretime_sidecar.settings.settings import Settings
 from foretime_sim.mocks.plugin_files import plugin_file

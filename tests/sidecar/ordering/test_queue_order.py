@@ -355,6 +355,8 @@ def test_jobs_that_are_gone_are_forgotten(world: Noting, start: Start) -> None:
         ({"PriorityType": "priority/basic"}, "PriorityType is priority/basic"),
         ({"PrioritySiteFactorPlugin": "site_factor/ours"}, "= site_factor/ours sets the site"),
         ({"Federation": "fed1"}, "in the federation fed1"),
+        ({"PriorityFlags": "INCR_ONLY"}, "could not be lowered again"),
+        ({"SchedulerParameters": "bf_continue,enable_user_top"}, "enable_user_top"),
     ],
 )
 def test_it_refuses_and_gives_back(

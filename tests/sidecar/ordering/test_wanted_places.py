@@ -46,6 +46,7 @@ def test_jobs_stand_in_order_whatever_else_weighs(
     places = {f"{n}": Place(*row) for n, row in enumerate(rows)}
     names = list(places)
     changed = wanted_factors(names, places, highest)
+    assert list(changed) == [name for name in names if name in changed], "the first is sent first"
     after = []
     for name in names:
         place = places[name]

@@ -52,7 +52,11 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
     SchedulerError
         If it names no version.
     """
-    values = configuration_values(text)
+    return configuration_of(configuration_values(text), federation)
+
+
+def configuration_of(values: Mapping[str, str], federation: str = "") -> SchedulerConfiguration:
+    """Give what `configuration_values` read; ``federation`` is what `parse_federation` gave."""
     prologs = [path for name, path in values.items() if path and _PROLOG.fullmatch(name)]
     return SchedulerConfiguration(
         scheduler="slurm",

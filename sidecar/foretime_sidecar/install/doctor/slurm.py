@@ -7,18 +7,21 @@ import os
 import pwd
 import shutil
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import ForetimeError
 from foretime_sim.mocks.plugin_files import plugin_file
 
 from foretime_sidecar.answers.daemon_client import SiteDaemon
-from foretime_sidecar.clients.client import QueueState
-from foretime_sidecar.clients.slurm.controller import SlurmController, slurm_conf_path
-from foretime_sidecar.clients.slurm.job_note import read_note
-from foretime_sidecar.clients.slurm.release import SOFT_LIMIT_SINCE, slurm_release
+from foretime_sidecar.clients.slurm.controller import SlurmController
+from foretime_sidecar.clients.slurm.release import SOFT_LIMIT_SINCE
 from foretime_sidecar.install.doctor.checkup import Check, Finding, ok, problem, warning
+from foretime_sidecar.install.doctor.site_factors import (
+    backfill_goes_on,
+    may_raise,
+    request_limit,
+)
+from foretime_sidecar.install.doctor.slurm_facts import SlurmFacts
 from foretime_sidecar.install.doctor.table import local_file_system
 from foretime_sidecar.install.installed_files import read_file
 from foretime_sidecar.install.lua_trial import lua_library, missing_package, plugin_of
@@ -34,69 +37,6 @@ _RECENT_S = 86_400
 _MOST_NAMED = 5
 _INSTALL = "foretime install slurm --yes"
 _LEAST_FREE_BYTES = 200 * 1024 * 1024
-
-
-class SlurmFacts:
-    """What the checks ask Slurm, each once.
-
-    Parameters
-    ----------
-    settings
-        The daemon's.
-    controller
-        slurmctld.
-    conf
-        slurm.conf; where slurmctld says it is if ``None``.
-    """
-
-    def __init__(self, settings: Settings, controller: SlurmController, conf: Path | None) -> None:
-        self.settings = settings
-        self.controller = controller
-        self._conf = conf
-        self._configuration: Mapping[str, str] | None = None
-        self._failed: ForetimeError | None = None
-
-    @property
-    def configuration(self) -> Mapping[str, str]:
-        """What ``scontrol show config`` says."""
-        if self._failed is not None:
-            raise self._failed
-        if self._configuration is None:
-            try:
-                self._configuration = self.controller.configuration()
-            except ForetimeError as error:
-                self._failed = error
-                raise
-        return self._configuration
-
-    @property
-    def conf(self) -> Path:
-        """Where slurm.conf is."""
-        return self._conf or slurm_conf_path(self.configuration)
-
-    @property
-    def folder(self) -> Path:
-        """Where slurm.conf and the scripts are."""
-        return self.conf.parent
-
-    @property
-    def release(self) -> tuple[int, ...]:
-        """Slurm's release."""
-        return slurm_release(self.configuration["SLURM_VERSION"])
-
-    def words(self, key: str) -> list[str]:
-        """Words of a value that is a list."""
-        return [word.strip().lower() for word in self.configuration.get(key, "").split(",")]
-
-    def users_time_min(self) -> list[str]:
-        """Give the pending jobs that have a --time-min of their user's own."""
-        found = []
-        for job in self.controller.jobs():
-            note = read_note(job.admin_comment)
-            own = job.is_short if note is None else note.own_time_min is not None
-            if own and job.state is QueueState.PENDING:
-                found.append(job.request.job_id)
-        return found
 
 
 def slurm_checks(
@@ -115,6 +55,9 @@ def slurm_checks(
         ("scheduler", lambda: scheduler(facts)),
         ("soft limit", lambda: soft_limit(facts)),
         ("waits", lambda: waits(facts)),
+        ("jobs raised", lambda: may_raise(facts)),
+        ("backfill after updates", lambda: backfill_goes_on(facts)),
+        ("limit of requests", lambda: request_limit(facts)),
         ("job_submit/lua", lambda: lua_plugin(facts)),
         ("job_submit.lua", lambda: script(facts)),
         ("foretime.lua", lambda: module(facts)),
