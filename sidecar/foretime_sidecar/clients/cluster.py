@@ -115,8 +115,11 @@ class AskedNodes:
         Names of nodes.
     exclusive
         Whole nodes.
+    assumed
+        What it leaves open and is taken to want, in sbatch's words.
     not_modelled
-        What else it asks for that a simulated machine does not know, in sbatch's words.
+        What else it asks for that a simulated machine does not know, in sbatch's words: where that
+        has room for it, the scheduler may have none.
     """
 
     nodes: int | None = None
@@ -129,6 +132,7 @@ class AskedNodes:
     required: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()
     exclusive: bool = False
+    assumed: tuple[str, ...] = ()
     not_modelled: tuple[str, ...] = ()
 
 

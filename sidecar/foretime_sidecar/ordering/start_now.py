@@ -62,7 +62,7 @@ class StartNow:
 
     Left alone are jobs whose site factor somebody else has set, and those that Slurm does not
     weigh, as their priority is fixed; those of others than the settings are for; jobs in
-    reservations and heterogeneous ones.
+    reservations and heterogeneous ones; and those that ask for what the plan does not know.
 
     Parameters
     ----------
@@ -281,6 +281,7 @@ class StartNow:
             # Of an array whose tasks are not told nobody can raise one alone.
             and (job.tasks == 1 or job.task_ids[0] != name)
             and job.reservation is None
+            and not _needs_more_than_is_known(job)
             and not job.opted_out
             and seen.is_free(job)
             and not outside(job, self._hook)
@@ -310,3 +311,11 @@ class StartNow:
         """Say how late the head job of a slurm_partition is, as a share of what it may be."""
         planned = self._promised.get(self._heads.get(queue, ""))
         return 0.0 if planned is None else (now - planned) / self._order.head_delay_s
+
+
+def _needs_more_than_is_known(job: QueuedJob) -> bool:
+    """Whether a job asks for something, such as licenses, of which nobody here knows what is free.
+
+    Raised, it would wait all the same.
+    """
+    return any(asked.not_modelled for asked in (job.asked, job.chunks) if asked is not None)

@@ -323,7 +323,8 @@ def _not_modelled(
     if any(job.dependent for job in pending):
         said.append(NO_FAILURES)
     if live is not None:
-        counted = Counter(words for job in pending if job.asked for words in job.asked.not_modelled)
+        asked = [job.asked for job in pending if job.asked]
+        counted = Counter(words for each in asked for words in each.not_modelled + each.assumed)
         said += [f"{words} ({jobs:,} jobs)" for words, jobs in counted.most_common()]
         said += [f"partition {name}: {why}" for name, why in live.unmodelled.items()]
     return tuple(said)

@@ -190,6 +190,37 @@ def test_where_it_does_nothing_or_harm_it_is_refused_and_all_is_given_back(
     assert world.starts.refused == ""
 
 
+@pytest.mark.parametrize(
+    ("asked", "raised"),
+    [
+        ({"licenses": "matlab:1"}, 0),
+        ({"required_switches": 1}, 0),
+        ({"contiguous": True}, 0),
+        ({"burst_buffer": "#BB capacity=1GB"}, 0),
+        ({"features": "fast|ib"}, 0),
+        ({"tres_per_node": "gres/shard:1"}, 0),
+        ({"tres_per_node": ""}, 1),
+    ],
+)
+def test_what_asks_for_more_than_nodes_that_are_known_is_left_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, asked: dict[str, object], raised: int
+) -> None:
+    """Nobody here knows whether there is any left, so it could be raised for nothing."""
+    job = world.submit(1, 5, expected_h=1)
+    real = world.slurm.run
+
+    def run(argv: Sequence[str], stdin: str | None = None) -> object:
+        reply: Any = real(argv, stdin)
+        if argv[0] == "squeue":
+            for each in reply["jobs"]:
+                each |= asked if f"{each['job_id']}" == job else {}
+        return reply
+
+    monkeypatch.setattr(world.slurm, "run", run)
+    world.pass_time(10)
+    assert world.look() == raised
+
+
 def test_as_soon_as_something_is_expected_of_a_job_it_is_started(world: World) -> None:
     """A daemon that has just begun has not learned yet."""
     job = world.submit(1, 5)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from foretime_estimators.estimators.estimator import RolePrediction
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_sidecar.clients.client import Queue, QueuedJob, QueueState
-from foretime_sidecar.clients.cluster import Cluster, ClusterNode, ClusterPartition, HeldNode
+from foretime_sidecar.clients.cluster import (
+    AskedNodes,
+    Cluster,
+    ClusterNode,
+    ClusterPartition,
+    HeldNode,
+)
 from foretime_sidecar.ordering.start_plan import (
     AGEING_S,
     StartMoments,
@@ -165,6 +172,42 @@ def test_running_jobs_use_all_that_they_asked_for() -> None:
     )
     plan = _plan(_cluster(4), *queue, expected={"3": 0.5, "4": 0.01})
     assert _names(plan) == ["4"]
+
+
+def test_what_starts_fits_the_nodes_that_are_free() -> None:
+    """One node is free, without GPUs, the feature fast or much memory, and not n1."""
+    nodes = (
+        ClusterNode("n0", 2, memory_mib=8000),
+        ClusterNode("n1", 2, memory_mib=32_000, gpus=2, features=("fast",)),
+    )
+    cluster = Cluster(nodes, (ClusterPartition("main", frozenset({"n0", "n1"})),))
+    wants = {
+        "3": AskedNodes(tasks=1, constraint=("fast",)),
+        "4": AskedNodes(tasks=1, gpus_per_node=1),
+        "5": AskedNodes(tasks=1, memory_per_node_mib=16_000),
+        "6": AskedNodes(tasks=1, required=frozenset({"n1"})),
+        "7": AskedNodes(tasks=1, memory_per_node_mib=4000),
+    }
+    queue = [
+        replace(_runs("1", 1, 1, 3), has_nodes=(HeldNode("n1", 2, 32_000, 2),)),
+        _waits("2", 4, 1, priority=90),
+    ]
+    for name, asked in wants.items():
+        queue.append(_waits(name, 1, 5, priority=10 - int(name), asked=asked))
+    plan = _plan(cluster, *queue, expected=dict.fromkeys(wants, 1.0))
+    assert _names(plan) == ["7"]
+
+
+def test_a_head_job_that_starts_in_a_week_is_protected() -> None:
+    """Slurm plans no start of it within its bf_window of a day."""
+    queue = (
+        _runs("1", 0, 3, 7 * 24),
+        _waits("2", 4, 1, priority=9),
+        _waits("3", 1, 20 * 24, priority=8),
+        _waits("4", 1, 20 * 24, priority=7),
+    )
+    plan = _plan(_cluster(4), *queue, expected={"3": 8 * 24, "4": 6 * 24})
+    assert (_names(plan), plan.heads["main"].request.job_id) == (["4"], "2")
 
 
 def test_who_is_first_is_started_by_slurm_itself() -> None:

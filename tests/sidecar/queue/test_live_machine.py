@@ -387,6 +387,21 @@ def test_a_slurm_partition_that_has_no_place_in_the_machine_hinders_no_other(nam
         ({"tres_per_node": "gres:gpu:2"}, {"gpus_per_node": 2, "constraint": ()}),
         ({"tres_per_node": "gpu"}, {"gpus_per_node": 1}),
         ({"tres_per_job": "gres/gpu=4", "node_count": 2}, {"gpus_per_node": 2}),
+        (
+            {"tres_per_job": "gres/gpu=4"},
+            {
+                "gpus_per_node": 4,
+                "assumed": ("--gpus without --nodes: taken to be on one node",),
+                "not_modelled": (),
+            },
+        ),
+        (
+            {"tres_per_node": "gres:gpu:1,gres:shard:2", "tres_per_task": "cpu=2,gres/fpga=1"},
+            {"gpus_per_node": 1, "not_modelled": ("--gres=shard:2", "--gres=fpga=1")},
+        ),
+        ({"tres_per_node": "gres/gpu_old:1"}, {"not_modelled": ("--gres=gpu_old:1",)}),
+        ({"tres_per_socket": "gres/gpu:1"}, {"not_modelled": ("--gpus-per-socket",)}),
+        ({"licenses": "matlab:1"}, {"not_modelled": ("--licenses",)}),
         ({"tres_per_task": "gres/gpu:1", "tasks": 4, "node_count": 2}, {"gpus_per_node": 2}),
         ({"memory_per_cpu": {"set": True, "number": 2000}}, {"memory_per_cpu_mib": 2_000}),
         ({"memory_per_node": None, "memory_per_cpu": None}, {"memory_per_node_mib": None}),

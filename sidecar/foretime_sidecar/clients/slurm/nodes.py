@@ -28,6 +28,8 @@ _NO_NEW_JOBS = {
 }  # fmt: skip
 _GPU = re.compile(r"(?:gres[:/])?gpu(?::([^:=(,\s]+))??(?:[:=](\d+))?(?:\(.*?\))?", re.ASCII)
 
+_OTHER_GRES = re.compile(r"gres[:/](?!gpu(?:[:=(]|$))")
+
 
 # A replay's nodes never change; what a live Slurm says of them tells their load, too.
 @lru_cache(maxsize=1)
@@ -140,7 +142,7 @@ NODE_FIELDS = (
     "burst_buffer", "contiguous", "cpus", "cpus_per_task", "excluded_nodes", "features",
     "gres_detail", "job_resources", "licenses", "max_nodes", "memory_per_cpu", "memory_per_node",
     "network", "node_count", "required_nodes", "required_switches", "shared", "submit_line",
-    "tasks", "tres_per_job", "tres_per_node", "tres_per_task",
+    "tasks", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
 )  # fmt: skip
 """What `asked_nodes` and `held_nodes` read of a job."""
 
@@ -155,7 +157,8 @@ def asked_nodes(job: Json) -> AskedNodes:
     per_task = number(job.get("cpus_per_task")) or max(cpus // tasks, 1)  # 22.05 does not tell it
     tasks = max(tasks, -(-cpus // per_task))
     features, other = _features(str(job.get("features") or ""))
-    gpus, gpu_types, odd = _gpus(job, nodes, tasks)
+    gpus, gpu_types, assumed = _gpus(job, nodes, tasks)
+    other += _other_resources(job)
     for name, words in (
         ("contiguous", "--contiguous"),
         ("required_switches", "--switches"),
@@ -179,7 +182,8 @@ def asked_nodes(job: Json) -> AskedNodes:
         required,
         expand_nodes(str(job.get("excluded_nodes") or "")),
         exclusive=_is_exclusive(job),
-        not_modelled=(*other, *odd),
+        assumed=tuple(assumed),
+        not_modelled=tuple(other),
     )
 
 
@@ -193,7 +197,7 @@ def _features(text: str) -> tuple[list[str], list[str]]:
 
 
 def _gpus(job: Json, nodes: int | None, tasks: int) -> tuple[int | None, list[str], list[str]]:
-    """Give GPUs per node, their types, and what can't be said so."""
+    """Give GPUs per node, their types, and what is assumed for that."""
     types: list[str] = []
 
     def count(name: str) -> int:
@@ -212,12 +216,21 @@ def _gpus(job: Json, nodes: int | None, tasks: int) -> tuple[int | None, list[st
     if per_node := count("tres_per_node"):
         return per_node, types, []
     if in_all := count("tres_per_job"):
-        odd = [] if nodes else ["--gpus without --nodes: taken to be on one node"]
-        return -(-in_all // (nodes or 1)), types, odd
+        assumed = [] if nodes else ["--gpus without --nodes: taken to be on one node"]
+        return -(-in_all // (nodes or 1)), types, assumed
     if per_task := count("tres_per_task"):
-        odd = [] if nodes or tasks == 1 else ["--gpus-per-task without --nodes: taken for one node"]
-        return per_task * -(-tasks // (nodes or 1)), types, odd
+        one = not nodes and tasks > 1
+        assumed = ["--gpus-per-task without --nodes: taken for one node"] if one else []
+        return per_task * -(-tasks // (nodes or 1)), types, assumed
     return None, [], []
+
+
+def _other_resources(job: Json) -> list[str]:
+    """Name the generic resources other than GPUs, and GPUs by socket."""
+    asked = (str(job.get(f"tres_per_{of}") or "") for of in ("job", "node", "task"))
+    parts = (part.strip() for text in asked for part in text.split(","))
+    found = [f"--gres={part[5:]}" for part in parts if _OTHER_GRES.match(part)]
+    return [*found, *(["--gpus-per-socket"] if job.get("tres_per_socket") else [])]
 
 
 def _is_exclusive(job: Json) -> bool:
