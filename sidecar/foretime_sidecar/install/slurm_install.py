@@ -14,6 +14,8 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import ForetimeError, InputError, SchedulerError
 from foretime_sim.mocks.plugin_files import plugin_file
 
+from foretime_sidecar.clients.client import SchedulerConfiguration
+from foretime_sidecar.clients.slurm.control_texts import configuration_of
 from foretime_sidecar.clients.slurm.controller import SlurmController, slurm_conf_path
 from foretime_sidecar.clients.slurm.release import SOFT_LIMIT_SINCE, slurm_release
 from foretime_sidecar.install.installed_files import (
@@ -33,6 +35,7 @@ from foretime_sidecar.install.slurm_script import (
     with_line,
     without_line,
 )
+from foretime_sidecar.ordering.start_way import why_none_raised
 from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED
 from foretime_sidecar.safety.planning_switch import switch_off
 from foretime_sidecar.settings.settings import Settings
@@ -128,6 +131,11 @@ class SlurmSite:
         return self.configuration["SLURM_VERSION"]
 
     @property
+    def as_the_daemon_reads_it(self) -> SchedulerConfiguration:
+        """The configuration as the daemon goes by it."""
+        return configuration_of(self.configuration, self.controller.client.federation())
+
+    @property
     def has_soft_limit(self) -> bool:
         """Whether this release knows the soft limit."""
         return slurm_release(self.version) >= SOFT_LIMIT_SINCE
@@ -174,7 +182,12 @@ def _conf_changes(conf: SlurmConf, before: dict[Path, str]) -> list[FileChange]:
 
 
 def _plan_soft_limit(site: SlurmSite, conf: SlurmConf, before: dict[Path, str], plan: Plan) -> None:
-    if site.settings.starts_now or site.settings.hook.mechanism != "slurm-soft-limit":
+    if site.settings.starts_now:
+        why_not = why_none_raised(site.as_the_daemon_reads_it)
+        if why_not:
+            plan.notes.append(f"as things are, enforce will start no job at once: {why_not}")
+        return
+    if site.settings.hook.mechanism != "slurm-soft-limit":
         return
     if not site.has_soft_limit:
         plan.notes.append(

@@ -195,7 +195,7 @@ def why_no_site_factors(configuration: SchedulerConfiguration) -> str:
     if configuration.priority_type != "priority/multifactor":
         return (
             f"PriorityType is {configuration.priority_type or 'unknown'}; site factors count "
-            "with priority/multifactor alone"
+            "with priority/multifactor alone: put that into slurm.conf, and restart slurmctld"
         )
     if configuration.site_factor_plugin:
         return (

@@ -1,4 +1,4 @@
-"""What foretime doctor says of a Slurm whose jobs are raised through their site factors."""
+"""What doctor and install say of a Slurm whose jobs are raised through their site factors."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from foretime_sidecar.install.doctor.site_factors import (
     request_limit,
 )
 from foretime_sidecar.install.doctor.slurm_facts import SlurmFacts
+from foretime_sidecar.install.slurm_install import SlurmSite, make_plan
 from foretime_sidecar.settings.settings import Settings
 
 OK, WARNING, PROBLEM = Health.OK, Health.WARNING, Health.PROBLEM
 MULTIFACTOR = {"SLURM_VERSION": "26.05.5", "PriorityType": "priority/multifactor"}
 
 
-def facts(
-    told: Mapping[str, str], mode: str = "enforce", order: str = "auto", federation: str = ""
-) -> SlurmFacts:
+def controller_of(told: Mapping[str, str], federation: str = "") -> SlurmController:
     controller = SlurmController()
 
     def run(argv: Sequence[str], stdin: str | None = None) -> object:
@@ -33,8 +32,18 @@ def facts(
 
     controller.client = SlurmCommands(run)
     controller.configuration = lambda: MULTIFACTOR | dict(told)  # type: ignore[method-assign]
-    settings = {"hook": {"mode": mode}, "queue_order": {"order": order}}
-    return SlurmFacts(Settings.model_validate(settings), controller, Path("/nowhere/slurm.conf"))
+    return controller
+
+
+def settings_of(mode: str, order: str) -> Settings:
+    return Settings.model_validate({"hook": {"mode": mode}, "queue_order": {"order": order}})
+
+
+def facts(
+    told: Mapping[str, str], mode: str = "enforce", order: str = "auto", federation: str = ""
+) -> SlurmFacts:
+    controller = controller_of(told, federation)
+    return SlurmFacts(settings_of(mode, order), controller, Path("/nowhere/slurm.conf"))
 
 
 @pytest.mark.parametrize(
@@ -81,3 +90,21 @@ def test_a_limit_of_requests_is_warned_of() -> None:
     assert "rl_bucket_size" in finding.remedy
     assert request_limit(facts({})).health is OK
     assert request_limit(facts(limited, order="none")).health is OK
+
+
+@pytest.mark.parametrize(
+    ("order", "told", "said"),
+    [
+        ("auto", {"PriorityType": "priority/basic"}, "put that into slurm.conf, and restart"),
+        ("auto", {}, ""),
+        ("none", {"PriorityType": "priority/basic"}, ""),
+    ],
+)
+def test_the_installation_says_where_no_job_will_be_raised(
+    order: str, told: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("ClusterName=lab\n")
+    site = SlurmSite(controller_of(told), settings_of("observe", order), conf)
+    notes = [note for note in make_plan(site).notes if "start no job at once" in note]
+    assert [said in note for note in notes] == [True] * bool(said)
