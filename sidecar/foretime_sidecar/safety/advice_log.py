@@ -15,10 +15,11 @@ from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.learning.learner import Learner
+from foretime_sidecar.safety.tables_in_force import TablesInForce
 from foretime_sidecar.store.finished_waits import FinishedWaits
 from foretime_sidecar.store.store import Store
 from foretime_sidecar.store.told_users import ToldTimes
-from foretime_sidecar.table.table import Advice
+from foretime_sidecar.table.table import Advice, Mode
 
 _WAITS_OF_S = 28 * DAY_S
 _FEWEST_WAITS = 20  # of fewer jobs a median says nothing
@@ -30,6 +31,7 @@ class ToldUsers:
     """Keeps who was told; used with the sidecar's lock held."""
 
     def __init__(self, store: Store) -> None:
+        self._store = store
         self._times = ToldTimes(store)
         self._finished = FinishedWaits(store)
         self._told: dict[str, int] | None = None
@@ -59,11 +61,19 @@ class ToldUsers:
             If it can't be stored; nobody is told then that a new state of the hook can't know of.
         """
         told = self._remembered(now)
-        requests = [*finished, *(job.request for job in jobs)]
+        requests = [
+            request
+            for request in (*finished, *(job.request for job in jobs))
+            if now - request.submit_time < DAY_S
+        ]
+        tables = TablesInForce(self._store, [request.submit_time for request in requests])
         new: dict[str, int] = {}
         for request in sorted(requests, key=lambda request: request.submit_time):
             user, at = request.user, request.submit_time
-            if user is None or now - at >= DAY_S or at - told.get(user, -DAY_S) < DAY_S:
+            if user is None or at - told.get(user, -DAY_S) < DAY_S:
+                continue
+            # Under another mode, or without a table, the hook told nobody.
+            if tables.in_force_at(at).mode != Mode.ADVISE:
                 continue
             if learner.scheduled_time(request) < request.requested_time:
                 told[user] = new[user] = at

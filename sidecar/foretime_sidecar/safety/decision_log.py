@@ -9,12 +9,8 @@ between two looks is not in it.
 from __future__ import annotations
 
 import enum
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
-from operator import attrgetter
+from collections.abc import Sequence
+from dataclasses import replace
 
 from foretime_sim.logs.pbs_records import array_of
 
@@ -25,9 +21,10 @@ from foretime_sidecar.learning.enforced_part import outside
 from foretime_sidecar.learning.exclusions import Exclusions, why_plain
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
+from foretime_sidecar.safety.tables_in_force import TableInForce, TablesInForce
 from foretime_sidecar.settings.settings import HookSettings
 from foretime_sidecar.store.decisions import Decision, Decisions
-from foretime_sidecar.store.store import Store, TableGeneration
+from foretime_sidecar.store.store import Store
 
 
 class Action(enum.StrEnum):
@@ -40,14 +37,6 @@ class Action(enum.StrEnum):
     UNPLANNED = "unplanned"  # the table says to plan it, and it is not
     CLEARED = "cleared"  # was planned with t_sched, is with t_req now
     CHANGED = "changed"  # t_req or t_sched is another now
-
-
-@dataclass(frozen=True, slots=True)
-class TableInForce:
-    """What the table in place at a job's submission let the hook do; ``mode`` "" if it was over."""
-
-    generation: int | None
-    mode: str
 
 
 def judge(
@@ -157,24 +146,6 @@ def _key(job: QueuedJob) -> Key:
     return job.request.array_id or job.request.job_id, job.request.submit_time
 
 
-class _Tables:
-    """The tables that were in place while jobs were submitted."""
-
-    def __init__(self, tables: Iterable[TableGeneration]) -> None:
-        by_time = sorted(tables, key=lambda table: table.written_at)
-        self._written_at = [table.written_at for table in by_time]
-        # A clock that was set back has a later table written earlier.
-        self._latest = list(accumulate(by_time, partial(max, key=attrgetter("generation"))))
-
-    def in_force_at(self, time: int) -> TableInForce:
-        """Say what the table in place at a time let the hook do."""
-        place = bisect_right(self._written_at, time)
-        if not place:
-            return TableInForce(None, "")
-        found = self._latest[place - 1]
-        return TableInForce(found.generation, found.mode if time <= found.valid_until else "")
-
-
 class DecisionLog:
     """Writes the audit; used with the sidecar's lock held.
 
@@ -208,11 +179,7 @@ class DecisionLog:
         if self._last is None:
             self._last = self._recall(now)
         first_seen = [job for job in jobs if _key(job) not in self._last]
-        tables = _Tables(
-            self._store.tables_since(min(job.request.submit_time for job in first_seen))
-            if first_seen
-            else ()
-        )
+        tables = TablesInForce(self._store, [job.request.submit_time for job in first_seen])
         new: dict[Key, Decision] = {}
         present: dict[Key, Decision] = {}
         for job in jobs:
@@ -243,7 +210,7 @@ class DecisionLog:
         job: QueuedJob,
         learner: Learner,
         exclusions: Exclusions,
-        tables: _Tables,
+        tables: TablesInForce,
         now: int,
     ) -> Decision:
         request = job.request

@@ -53,7 +53,7 @@ class TableGeneration:
     written_at, valid_until
         Epoch seconds.
     mode
-        "observe" or "enforce".
+        "observe", "advise" or "enforce".
     table_rows
         Rows of accuracy in it.
     published

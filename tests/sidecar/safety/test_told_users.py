@@ -28,8 +28,17 @@ def pending(user: str | None, at: int, requested_time: int = 36_000) -> QueuedJo
     return QueuedJob(request, QueueState.PENDING)
 
 
-def test_users_with_long_requests_count_as_told(record: Callable[..., FinishedRecord]) -> None:
+def store_under(*modes: str, since: int = NOW - 3 * DAY, each_s: int = DAY) -> Store:
+    """A store whose tables had these modes, one after the other; the last is still in place."""
     store = Store(":memory:")
+    for number, mode in enumerate(modes):
+        written_at = since + number * each_s
+        store.mark_published(store.begin_generation(written_at, written_at + 9 * DAY, mode, 1))
+    return store
+
+
+def test_users_with_long_requests_count_as_told(record: Callable[..., FinishedRecord]) -> None:
+    store = store_under("advise")
     told, known = ToldUsers(store), learner(record)
     assert told.advice(known, NOW).told_until is None  # before the first look nobody may be told
     jobs = [
@@ -51,6 +60,17 @@ def test_users_with_long_requests_count_as_told(record: Callable[..., FinishedRe
     told.note([], ended, known, later + 5)
     assert told.advice(known, later + 5).told == (("alice", later),)
     assert told.advice(known, later + DAY).told == ()
+
+
+def test_who_submitted_under_another_mode_was_not_told(
+    record: Callable[..., FinishedRecord],
+) -> None:
+    # The hook observed until a minute ago, then it advised.
+    store = store_under("observe", "advise", since=NOW - 3600, each_s=3540)
+    told, known = ToldUsers(store), learner(record)
+    jobs = [pending("alice", NOW - 100), pending("alice", NOW - 30)]
+    told.note(jobs, [pending("alice", NOW - 90).request], known, NOW)
+    assert told.advice(known, NOW).told == (("alice", NOW - 30),)
 
 
 def test_median_waits_are_of_many_jobs(record: Callable[..., FinishedRecord]) -> None:
