@@ -654,6 +654,7 @@ class ClassAccuracy(TypedDict):
     processor_seconds: int
     largest_processor_seconds: int
     adjustment: float | None
+    used_share: float | None
 
 
 class ClassHistory(TypedDict):
@@ -669,6 +670,7 @@ class ClassHistory(TypedDict):
     processor_seconds: int
     largest_processor_seconds: int
     adjustment: float | None
+    used_share: float | None
 
 
 class ClassScores(TypedDict):
@@ -1030,6 +1032,7 @@ class OwnJobs(TypedDict):
     submissions: int
     threshold: int
     adjustment: float | None
+    used_share: float | None
 
 
 class PartitionMap(TypedDict):

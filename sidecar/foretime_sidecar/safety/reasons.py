@@ -28,7 +28,7 @@ REASONS = {
     "limited": "a limit of its user, account or QOS counts what is planned",
     "too-long": "it asks for more than MaxTime, MaxWall or hook.reservation_lead_time_s allow",
     "no-row": "too few such jobs of this user and account have ended",
-    "as-requested": "such jobs of this user and account need what they ask for",
+    "as-requested": "what is known of such jobs of this user and account allows no shorter time",
     "no-limit": "it has no time limit",
     "shrink-to-fit": "PBS takes no soft_walltime for jobs with a min_walltime or max_walltime",
     "heterogeneous": "parts of heterogeneous jobs are left alone",

@@ -221,6 +221,7 @@ def _class(history: ClassHistory) -> ClassAccuracy:
         "processor_seconds": history.processor_seconds,
         "largest_processor_seconds": history.largest_processor_seconds,
         "adjustment": history.adjustment,
+        "used_share": history.used_share,
     }
 
 

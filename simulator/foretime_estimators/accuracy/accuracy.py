@@ -122,6 +122,9 @@ class ClassHistory:
         As in `AccuracyRow`.
     adjustment
         A, or ``None`` while there are too few submissions.
+    used_share
+        R that the percentile of these jobs did not exceed, weighed as for A, but without the
+        imagined job and the minimum; ``None`` as for ``adjustment``.
     """
 
     scope: Scope
@@ -134,6 +137,7 @@ class ClassHistory:
     processor_seconds: int
     largest_processor_seconds: int
     adjustment: float | None
+    used_share: float | None
 
 
 class AccuracyModel:
@@ -298,6 +302,7 @@ class AccuracyModel:
                     continue
                 above_s, up_to_s = self.settings.class_limits(time_class)
                 micro = history.adjustment_micro(self._rule)
+                used_micro = history.used_share_micro(self._rule)
                 found.append(
                     ClassHistory(
                         scope=scope,
@@ -310,6 +315,7 @@ class AccuracyModel:
                         processor_seconds=history.processor_seconds,
                         largest_processor_seconds=history.largest,
                         adjustment=None if micro is None else micro / MICRO,
+                        used_share=None if used_micro is None else used_micro / MICRO,
                     )
                 )
         return found

@@ -158,6 +158,17 @@ class AccuracyHistory:
             self._adjustment = max(rule.floor, MICRO if reached is None else reached)
         return self._adjustment
 
+    def used_share_micro(self, rule: AccuracyRule) -> int | None:
+        """Give what A would be without the imagined job and the floor, in whole millionths.
+
+        That is the share of their requests that jobs with the percentile of the weight used at
+        most; ``None`` while there are too few submissions.
+        """
+        if self.submissions < rule.threshold:
+            return None
+        reached = self._statistics.first_reaching(rule.numerator * self._weight)
+        return MICRO if reached is None else reached
+
     def state(self) -> dict[str, Any]:
         """Everything in it, as JSON can hold it."""
         return {

@@ -349,3 +349,11 @@ def test_state_of_other_settings_is_refused(finished: Finished) -> None:
 def test_settings_that_can_not_be(change: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         replace(PLAIN, **change)  # type: ignore[arg-type]  # wrong values are the subject
+
+
+def test_the_share_that_was_used_is_told_beside_a(finished: Finished) -> None:
+    settings = replace(AccuracySettings.production(), threshold=10)
+    history = model_of(settings, *[finished(70, 1_000) for _ in range(14)]).describe(user="u")
+    assert [(one.adjustment, one.used_share) for one in history] == [(1.0, 0.07)]
+    few = model_of(settings, finished(70, 1_000)).describe(user="u")
+    assert [(one.adjustment, one.used_share) for one in few] == [(None, None)]

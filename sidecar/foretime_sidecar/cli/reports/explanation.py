@@ -42,8 +42,14 @@ def explanation(answer: Mapping[str, Any]) -> list[str]:
     else:
         lines.append(
             f"{own['submissions']} submissions of such a length have ended; most used at most "
-            f"{own['adjustment']:.0%} of what they asked for."
+            f"{max(own['used_share'], 0.01):.0%} of what they asked for."
         )
+        if own["used_share"] < own["adjustment"] == 1:
+            # The imagined job's share of the weight (foretime_estimators.accuracy.accuracy).
+            lines.append(
+                "They are planned shorter once they have used more processor time in all: at "
+                "least as much as the largest of them asked for."
+            )
     for one in answer["history"]:
         new = one["scheduled_time_s"]
         planned = "" if new is None else f" with {format_duration(new)}"

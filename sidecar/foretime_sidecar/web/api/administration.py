@@ -124,6 +124,7 @@ def _explanation(sidecar: Sidecar, latest: list[Decision]) -> Explanation:
             "submissions": one.submissions,
             "threshold": needed or one.threshold,
             "adjustment": one.adjustment,
+            "used_share": one.used_share,
         }
         for one in history
         if one.requested_time_class == time_class and one.name == first.user

@@ -46,6 +46,8 @@ class ClassAccuracy(TypedDict):
         Largest processors x requested time among them. Larger jobs are not adjusted.
     adjustment
         A: such jobs are planned with A x requested time; null with too little history.
+    used_share
+        The share of their requested time that most of them used at most; null as `adjustment`.
     """
 
     requested_time_class: int
@@ -56,6 +58,7 @@ class ClassAccuracy(TypedDict):
     processor_seconds: int
     largest_processor_seconds: int
     adjustment: float | None
+    used_share: float | None
 
 
 class ProjectAccuracy(TypedDict):
@@ -179,13 +182,14 @@ class OwnJobs(TypedDict):
 
     Attributes
     ----------
-    submissions, threshold, adjustment
+    submissions, threshold, adjustment, used_share
         As in `ClassAccuracy`.
     """
 
     submissions: int
     threshold: int
     adjustment: float | None
+    used_share: float | None
 
 
 @with_fields_of_its_base

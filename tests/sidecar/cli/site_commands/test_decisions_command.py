@@ -1,4 +1,4 @@
-"""``foretime decisions``: the audit on the terminal."""
+"""``foretime decisions`` and ``foretime explain``: the audit on the terminal."""
 
 from __future__ import annotations
 
@@ -31,3 +31,23 @@ def test_reasons_are_explained_below_the_table(
     assert len(rows) > len(reasons) > 0
     explained = [line.split(maxsplit=1) for line in out.splitlines()[4:]]
     assert explained == [[reason, REASONS[reason]] for reason in reasons]
+
+
+def test_what_jobs_used_is_told_though_no_shorter_time_follows(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    accuracy = {"scheme": "combined", "threshold": 10}
+    with MockSite(tmp_path, slurm, accuracy=accuracy) as site:
+        # 14 jobs have used 98% of the processor time that one of them asks for: too little for A.
+        for _ in range(14):
+            slurm.submit(Submission("ann", "p", None, 64, 36_000, 2520))
+            site.advance(2520)
+        job = slurm.submit(Submission("ann", "p", None, 64, 36_000, 2520))
+        site.advance(60)
+        code, out, err = run("explain", job, "--socket", site.socket_path)
+    assert (code, err) == (0, "")
+    assert "14 submissions of such a length have ended; most used at most 7% of what" in out
+    assert "planned shorter once they have used more processor time in all" in out
+    assert "100%" not in out
+    assert "need what they ask for" not in out
