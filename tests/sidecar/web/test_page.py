@@ -169,6 +169,7 @@ def test_the_page_answers_for_my_job_with_other_shapes_of_it(get: Get) -> None:
         ("ntasks=4", "time", "Time limit is missing."),
         ("ntasks=4&time=soon", "time", "Time limit = 'soon': is not a duration."),
         ("ntasks=65&time=5", "ntasks", "only 64 processors are up now."),
+        ("nodes=65&time=5", "nodes", "Nodes = 65: only 64 processors are up now."),
         ("nodes=3-2&time=5", "nodes", "the most nodes are fewer"),
         ("time=5&time_min=10", "time_min", "is more than time"),
         ("time=5&mem=lots", "mem", "is no amount of memory"),

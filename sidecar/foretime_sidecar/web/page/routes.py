@@ -208,10 +208,10 @@ class _Page:
             shown["wrong"] = [{"where": error.where, **_said(error.what, error.remedy)}]
             return error.status, shown
         except ExceptionGroup as errors:
-            shown["wrong"] = [_wrong(error, labels) for error in errors.exceptions]
+            shown["wrong"] = [_wrong(error, labels, asked) for error in errors.exceptions]
             return 400, shown
         except ForetimeError as error:
-            shown["wrong"] = [_wrong(error, labels)]
+            shown["wrong"] = [_wrong(error, labels, asked)]
             return 400 if isinstance(error, InputError) else 503, shown
         return 200, shown
 
@@ -317,13 +317,13 @@ def _job_parameters(asked: Mapping[str, str]) -> JobParameters:
         raise InputError(f"--{name}: {message_of(first)}; write it as for sbatch") from error
 
 
-def _wrong(error: Exception, labels: Mapping[str, str]) -> dict[str, str]:
+def _wrong(error: Exception, labels: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
     """Say what is wrong with which field, by the name that it has on the page."""
     what, _, remedy = str(error).removeprefix(": ").partition("; ")
     word = re.match(r"(?:--)?([a-z_-]+)", what)
     where = word[1].replace("-", "_") if word else ""
-    # A size that the machine has not is that of the tasks, whatever the daemon calls it.
-    where = "ntasks" if where == "processors" else where
+    if where == "processors":  # the machine has not so many: it is asked for by one of these
+        where = next((name for name in ("ntasks", "nodes", "select") if name in asked), "ntasks")
     if word and where in labels:
         what = f"{labels[where]}{what[word.end() :]}"
     return {"where": where, **_said(what, remedy)}
