@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from foretime_sidecar.wording.durations import format_duration
 
 from tests.slurm.harness.foretime_site import ForetimeSite
 from tests.slurm.harness.slurm_cluster import SlurmCluster
@@ -96,3 +97,59 @@ def test_lead_time_bounds_what_a_late_reservation_can_meet(cluster: SlurmCluster
     cluster.run(["scancel", filling])
     cluster.wait_for_state(short, "RUNNING")
     assert cluster.job(long)["JobState"] == "PENDING"
+
+
+def test_the_audit_agrees_with_scontrol(cluster: SlurmCluster) -> None:
+    site = ForetimeSite(cluster, leave_users=["erin"])
+    site.publish()
+    for node in (1, 2):
+        fill(cluster, node)
+    jobs = [cluster.sbatch("-p", f"p{node}", "-n", "1", "-t", "20") for node in (1, 2)]
+
+    def told_and_so() -> list[tuple[str, str, str, str]]:
+        """What the audit has and what scontrol shows: each job's limit, and what it is planned by.
+
+        Where it has a time_min, scontrol shows that; else it is planned with all of its limit.
+        """
+        site.look()
+        found = []
+        for job in jobs:
+            last = site.sidecar.oversight.decisions.find(job_id=job)[-1]
+            shown = cluster.job(job)
+            limit = shown["TimeLimit"]
+            planned_by = limit if shown["TimeMin"] == "N/A" else shown["TimeMin"]
+            told = [last.requested_time_s, last.scheduled_time_s or last.requested_time_s]
+            assert [format_duration(seconds) for seconds in told] == [limit, planned_by], last
+            found.append((last.action, last.reason, limit, planned_by))
+        return found
+
+    whole, short = ("00:20:00", "00:20:00"), ("00:20:00", "00:02:00")
+    assert told_and_so() == [("planned", "-", *short)] * 2
+    name = reserve(cluster, 1, "user=carol")
+    assert told_and_so() == [("cleared", "reservation", *whole), ("planned", "-", *short)]
+    late = cluster.sbatch("-p", "p1", "-n", "1", "-t", "20")
+    jobs.append(late)
+    assert told_and_so()[2] == ("left", "reservation", *whole)
+    assert cluster.scontrol("delete", f"reservation={name}").returncode == 0
+    # What an administrator gives is judged anew, too.
+    assert cluster.scontrol("update", f"jobid={jobs[1]}", "timelimit=40").returncode == 0
+    assert told_and_so() == [
+        ("changed", "-", *short),
+        ("changed", "modified", "00:40:00", "00:02:00"),
+        ("changed", "-", *short),
+    ]
+
+
+def test_a_limit_raised_by_an_administrator_is_judged_anew(cluster: SlurmCluster) -> None:
+    site = ForetimeSite(cluster, mode="observe")
+    site.publish()
+    job = cluster.sbatch("-n", "1", "-t", "20", "--hold")
+
+    def told() -> tuple[str, int, int | None]:
+        site.look()
+        last = site.sidecar.oversight.decisions.find(job_id=job)[-1]
+        return last.action, last.requested_time_s, last.scheduled_time_s
+
+    assert told() == ("observed", 1200, 120)
+    assert cluster.scontrol("update", f"jobid={job}", "timelimit=100").returncode == 0
+    assert told() == ("observed", 6000, 600)

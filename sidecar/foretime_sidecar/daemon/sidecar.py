@@ -19,6 +19,7 @@ from foretime_estimators.time_units import DAY_S
 from foretime_sidecar.clients.client import (
     Cursor,
     FinishedRecord,
+    JobChange,
     Queue,
     QueuedJob,
     QueueState,
@@ -42,6 +43,7 @@ from foretime_sidecar.plain_beside.beside import PlainBeside
 from foretime_sidecar.queue.forecast_question import Look, QueueMoment
 from foretime_sidecar.queue.prepared_jobs import as_submitted
 from foretime_sidecar.safety.hook_supervision import Oversight
+from foretime_sidecar.safety.limit_repairs import as_changed
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.schedulers.choice import strategy_of
 from foretime_sidecar.scoreboard.scoreboard import ShadowScoreboard
@@ -398,9 +400,10 @@ class Sidecar:
             # What can be mended without an answer is.
             self._mend(seen, mode, None, refined)
             raise
-        self._mend(seen, mode, exclusions, refined)
+        made = self._mend(seen, mode, exclusions, refined)
+        mended = as_changed(seen.queue.jobs, made)
         try:
-            if self.oversight.note(seen, self.learner, exclusions, now, refined):
+            if self.oversight.note(mended, self.learner, exclusions, now, refined):
                 self._next_publication = now
             if self.noted_bounds is not None and self.forecasting is None:
                 self.noted_bounds.note(QueueMoment.of(seen, self.settings.forecast))
@@ -424,13 +427,13 @@ class Sidecar:
 
     def _mend(
         self, seen: Look, mode: Mode, exclusions: Exclusions | None, refined: Refined
-    ) -> None:
-        """Set time_min, and change limits that jobs would be killed at too early."""
+    ) -> list[JobChange]:
+        """Set time_min, and change limits that jobs would be killed at too early; give those."""
         if self._allowed != (mode, exclusions):
             # Before anything is changed, which may be refused.
             self._allowed = mode, exclusions
             self._next_publication = seen.taken_at
-        self.scheduler.mend(seen, exclusions, mode, self.pause.seconds, refined)
+        return self.scheduler.mend(seen, exclusions, mode, self.pause.seconds, refined)
 
     def _refined(self, seen: Look, mode: Mode) -> Refined:
         """Say what time_min of pending jobs is to be by what the estimator says of each now."""

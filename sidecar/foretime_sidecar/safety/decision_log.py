@@ -18,7 +18,7 @@ from foretime_sidecar.clients.client import QueuedJob, QueueState
 from foretime_sidecar.clients.pbs.hook_line import HookLine, read_hook_line
 from foretime_sidecar.clients.slurm.job_note import JobNote, read_note
 from foretime_sidecar.learning.enforced_part import outside
-from foretime_sidecar.learning.exclusions import Exclusions, why_plain
+from foretime_sidecar.learning.exclusions import Exclusions, Why, why_plain
 from foretime_sidecar.learning.learner import Learner
 from foretime_sidecar.safety.refinements import NOTHING_REFINED, Refined
 from foretime_sidecar.safety.tables_in_force import TableInForce, TablesInForce
@@ -120,7 +120,7 @@ def _noted(
         return Action.LEFT, None, "started"  # before the sidecar gave it its time_min
     if reason:
         return Action.LEFT, None, reason
-    return Action.PLANNED, note.time_min or note.lowered_limit, "-"  # at this look
+    return Action.CLEARED, job.request.requested_time, "modified"
 
 
 def _left_alone(job: QueuedJob, table: TableInForce, exclusions: Exclusions) -> str:
@@ -134,6 +134,8 @@ def _left_alone(job: QueuedJob, table: TableInForce, exclusions: Exclusions) -> 
     return "" if why is None else why.value
 
 
+# What is in the queue with all of its limit, and was not planned short before.
+_NOT_PLANNED = (Action.OBSERVED, Action.ADVISED, Action.LEFT, Action.UNPLANNED)
 _FOLLOWED = (Action.PLANNED, Action.CHANGED, Action.CLEARED, Action.LEFT)
 
 # Jobs that are in the queue were all seen within this time, or are judged once more.
@@ -142,8 +144,36 @@ _REMEMBERED_S = 30 * 86_400
 Key = tuple[str, int]
 
 
+_OF_EXCLUSIONS = frozenset(why.value for why in Why)
+
+
 def _key(job: QueuedJob) -> Key:
     return job.request.array_id or job.request.job_id, job.request.submit_time
+
+
+def _is_due(before: Decision, job: QueuedJob, others_left: bool) -> bool:
+    """Say whether a waiting job that is not planned short must be judged anew.
+
+    So it must when its limit is another now, which an administrator may have raised, or when others
+    are left alone than at the last look.
+    """
+    if before.action not in _NOT_PLANNED or job.state is not QueueState.PENDING or job.is_short:
+        return False
+    if not others_left and job.request.requested_time == before.requested_time_s:
+        return False
+    note = read_note(job.admin_comment)
+    return note is None or note.lowered_limit is None
+
+
+def _news(before: Decision, found: Decision) -> Decision | None:
+    """Give what a job judged anew is now, ``None`` if nothing is new but what is learned since."""
+    if found.requested_time_s != before.requested_time_s:
+        # Neither the hook nor the daemon plans a job that it did not plan at its submission.
+        reason = "modified" if found.action is Action.UNPLANNED else found.reason
+        return replace(found, reason=reason)
+    if found.action is Action.UNPLANNED or found.reason == before.reason:
+        return None
+    return found if _OF_EXCLUSIONS & {found.reason, before.reason} else None
 
 
 class DecisionLog:
@@ -160,6 +190,7 @@ class DecisionLog:
         self._store = store
         self._rows = Decisions(store)
         self._last: dict[Key, Decision] | None = None
+        self._exclusions: Exclusions | None = None  # as of the last look
 
     def note(
         self,
@@ -171,6 +202,17 @@ class DecisionLog:
     ) -> list[Decision]:
         """Record what is new of the jobs in the queue, and give it.
 
+        Parameters
+        ----------
+        jobs
+            The queue, with what was changed at this look.
+        learner, exclusions
+            What is known of such jobs, and what is left alone.
+        now
+            Epoch seconds.
+        refined
+            Which time_min are ours besides the notes'.
+
         Raises
         ------
         StateError
@@ -178,8 +220,13 @@ class DecisionLog:
         """
         if self._last is None:
             self._last = self._recall(now)
-        first_seen = [job for job in jobs if _key(job) not in self._last]
-        tables = TablesInForce(self._store, [job.request.submit_time for job in first_seen])
+        others_left = exclusions != self._exclusions
+        anew = [
+            job
+            for job in jobs
+            if (before := self._last.get(_key(job))) is None or _is_due(before, job, others_left)
+        ]
+        tables = TablesInForce(self._store, [job.request.submit_time for job in anew])
         new: dict[Key, Decision] = {}
         present: dict[Key, Decision] = {}
         for job in jobs:
@@ -189,6 +236,8 @@ class DecisionLog:
             before = self._last.get(key)
             if before is None:
                 found: Decision | None = self._first(key, job, learner, exclusions, tables, now)
+            elif _is_due(before, job, others_left):
+                found = _news(before, self._first(key, job, learner, exclusions, tables, now))
             else:
                 found = self._changed(before, job, exclusions, now, refined)
             if found is not None:
@@ -197,7 +246,7 @@ class DecisionLog:
                 present[key] = latest
         if new:
             self._rows.add(new.values())
-        self._last = present
+        self._last, self._exclusions = present, exclusions
         return list(new.values())
 
     def _recall(self, now: int) -> dict[Key, Decision]:
@@ -235,7 +284,9 @@ class DecisionLog:
             queue=request.queue,
             processors=request.processors,
             action=action,
-            requested_time_s=request.requested_time if note is None else note.requested_time,
+            requested_time_s=request.requested_time
+            if note is None or note.lowered_limit is None
+            else note.requested_time,
             scheduled_time_s=scheduled_time,
             reason=reason,
             generation=generation,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Sequence
 
-from foretime_sidecar.clients.client import FinishedRecord
+from foretime_sidecar.clients.client import FinishedRecord, QueuedJob
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.learning.learner import Learner
-from foretime_sidecar.queue.forecast_question import Look
 from foretime_sidecar.safety.advice_log import ToldUsers
 from foretime_sidecar.safety.circuit_breaker import CircuitBreaker, Trip
 from foretime_sidecar.safety.decision_log import DecisionLog
@@ -62,7 +62,7 @@ class Oversight:
 
     def note(
         self,
-        snapshot: Look,
+        jobs: Sequence[QueuedJob],
         learner: Learner,
         exclusions: Exclusions,
         now: int,
@@ -70,12 +70,18 @@ class Oversight:
     ) -> bool:
         """Record what is seen of the queue; say whether the table must be written anew at once.
 
+        Parameters
+        ----------
+        jobs
+            The queue, with what was changed at this look.
+        learner, exclusions, now, refined
+            As of `DecisionLog.note`.
+
         Raises
         ------
         StateError
             If it can't be stored.
         """
-        jobs = snapshot.queue.jobs
         with self._lock:
             self.decisions.note(jobs, learner, exclusions, now, refined)
             self.breaker.note_heads(jobs, now)

@@ -210,6 +210,25 @@ def limits_waited_with(jobs: Iterable[QueuedJob]) -> dict[str, int]:
     }
 
 
+def as_changed(jobs: Sequence[QueuedJob], changes: Iterable[JobChange]) -> Sequence[QueuedJob]:
+    """Give the queue as it is once changes of limits and of time_min were made."""
+    made = {change.job_id: change for change in changes}
+    return [_as_changed(job, made) for job in jobs] if made else jobs
+
+
+def _as_changed(job: QueuedJob, made: Mapping[str, JobChange]) -> QueuedJob:
+    job_id = job.request.job_id
+    change = made.get(job_id) or made.get(_pending_tasks_of(job))
+    if change is None:
+        return job
+    limit, time_min = job.request.requested_time, job.time_min
+    if change.time_limit is not None:
+        limit = change.time_limit
+    if change.time_min is not None:
+        time_min = change.time_min if 0 < change.time_min < limit else None
+    return replace(job, request=replace(job.request, requested_time=limit), time_min=time_min)
+
+
 def changes_of(repairs: Sequence[Repair]) -> list[JobChange]:
     """Give the changes alone."""
     return [repair.change for repair in repairs]
@@ -227,8 +246,10 @@ def _with_time_min(job: QueuedJob, seconds: int, why: str) -> list[Repair]:
 
 
 def _with_limit(job: QueuedJob, seconds: int, why: str) -> Repair:
-    job_id = job.request.job_id
-    if job.pending_tasks:
-        # By the array's number alone its running tasks would lose what their users set since.
-        job_id = f"{job_id}_[{job.pending_tasks}]"
+    # By the array's number alone its running tasks would lose what their users set since.
+    job_id = _pending_tasks_of(job) if job.pending_tasks else job.request.job_id
     return Repair(JobChange(job_id, time_limit=seconds), why)
+
+
+def _pending_tasks_of(job: QueuedJob) -> str:
+    return f"{job.request.job_id}_[{job.pending_tasks}]"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from foretime_estimators.jobs.errors import SchedulerError
 
-from foretime_sidecar.clients.client import QueuedJob, SchedulerClient
+from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerClient
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.safety.limit_repairs import (
     PLANS,
@@ -59,8 +59,8 @@ class SlurmLimits:
         now: int,
         pause_s: int,
         refined: Refined = NOTHING_REFINED,
-    ) -> None:
-        """Make the changes that the queue needs, in one request.
+    ) -> list[JobChange]:
+        """Make the changes that the queue needs, in one request, and give those that were made.
 
         Parameters
         ----------
@@ -90,14 +90,17 @@ class SlurmLimits:
             return self._due(queue, exclusions, mode, soft_limit, now, pause_s, refined)
 
         repairs = due(jobs)
+        raised: Sequence[Repair] = ()
         try:
-            self._make(repairs, due)
+            made = self._make(repairs, due)
         finally:
             # Of what was refused, others may have been done.
             if any(_lowers(repair) for repair in repairs):
-                self._make(_started_lowered(self._client.queue().jobs), _started_lowered)
+                raised = _started_lowered(self._client.queue().jobs)
+                raised = self._make(raised, _started_lowered)
         self.refused = False
         self._waited_with, self._started = limits_waited_with(jobs), started(jobs)
+        return changes_of([*made, *raised])
 
     def _due(
         self,
@@ -126,26 +129,31 @@ class SlurmLimits:
 
     def _make(
         self, repairs: Sequence[Repair], due: Callable[[Sequence[QueuedJob]], list[Repair]]
-    ) -> None:
+    ) -> Sequence[Repair]:
         """Make repairs; raise an error only if some of what was refused still is due."""
         if not repairs:
-            return
+            return ()
         log_repairs(repairs)
         try:
             self._client.update(changes_of(repairs))
         except SchedulerError as error:
-            self._judge(error, repairs, due(self._client.queue().jobs))
+            return self._judge(error, repairs, due(self._client.queue().jobs))
+        return repairs
 
     def _judge(
         self, error: SchedulerError, asked: Sequence[Repair], still_due: Sequence[Repair]
-    ) -> None:
-        """Raise an error again unless it was of jobs that have started or ended meanwhile."""
+    ) -> Sequence[Repair]:
+        """Raise an error again unless it was of jobs that have started or ended meanwhile.
+
+        Gives what was made.
+        """
         left = [repair for repair in asked if repair in still_due]
         refused = any(repair.why not in PLANS for repair in left)
         self.refused = self.refused or refused
         if refused or len(left) == len(asked):
             raise error
         logger.info("%d of %d changes were refused: %s", len(left), len(asked), error)
+        return [repair for repair in asked if repair not in left]
 
 
 def _started_lowered(jobs: Sequence[QueuedJob]) -> list[Repair]:

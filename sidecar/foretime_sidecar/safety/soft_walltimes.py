@@ -100,8 +100,8 @@ class SoftWalltimes:
         now: int,
         start_within_s: int,
         planned_until: int | None,
-    ) -> None:
-        """Make the changes that the queue needs; parameters as of `due_repairs`.
+    ) -> list[JobChange]:
+        """Make the changes that the queue needs, and give them; parameters as of `due_repairs`.
 
         Raises
         ------
@@ -116,19 +116,21 @@ class SoftWalltimes:
         repairs = due(jobs)
         if not repairs:
             self.refused = False
-            return
+            return []
         try:
             self._client.update(changes_of(repairs))
         except SchedulerError as error:
             left = due(self._client.queue().jobs)
-            _log([repair for repair in repairs if repair not in left])
+            repairs_made = [repair for repair in repairs if repair not in left]
+            _log(repairs_made)
             self.refused = any(repair in repairs for repair in left)
             if self.refused:
                 raise
             logger.info("changes were refused of jobs that are gone: %s", error)
-        else:
-            self.refused = False
-            _log(repairs)
+            return changes_of(repairs_made)
+        self.refused = False
+        _log(repairs)
+        return changes_of(repairs)
 
 
 def _log(repairs: Sequence[Repair]) -> None:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from foretime_sim.policies.policy import Correction
 
-from foretime_sidecar.clients.client import QueuedJob, SchedulerClient, SchedulerConfiguration
+from foretime_sidecar.clients.client import (
+    JobChange,
+    QueuedJob,
+    SchedulerClient,
+    SchedulerConfiguration,
+)
 from foretime_sidecar.clients.pbs.commands import PbsCommands, PbsProcesses
 from foretime_sidecar.clients.pbs.job_changes import (
     ConnectedChanges,
@@ -94,13 +99,13 @@ class PbsStrategy:
 
     def mend(
         self, look: Look, exclusions: Exclusions | None, mode: Mode, pause_s: int, refined: Refined
-    ) -> None:
+    ) -> list[JobChange]:
         """Take soft_walltime from jobs that could reach a reservation or dedicated time."""
         planned_until = None
         if mode is not Mode.ENFORCE:
             with self._lock:
                 planned_until = self._store.planned_until()
-        self._soft_walltimes.mend(
+        return self._soft_walltimes.mend(
             look.queue.jobs,
             exclusions or Exclusions(scheduler="pbs"),
             look.taken_at,

@@ -9,7 +9,12 @@ from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
 from foretime_sim.policies.policy import Correction
 
-from foretime_sidecar.clients.client import QueuedJob, SchedulerClient, SchedulerConfiguration
+from foretime_sidecar.clients.client import (
+    JobChange,
+    QueuedJob,
+    SchedulerClient,
+    SchedulerConfiguration,
+)
 from foretime_sidecar.clients.request_time import RequestTime
 from foretime_sidecar.clients.slurm.bounded_commands import BoundedCommands
 from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
@@ -124,9 +129,9 @@ class SlurmStrategy:
 
     def mend(
         self, look: Look, exclusions: Exclusions | None, mode: Mode, pause_s: int, refined: Refined
-    ) -> None:
-        """Make the changes that the queue needs, in one request."""
-        self._limits.mend(
+    ) -> list[JobChange]:
+        """Make the changes that the queue needs, in one request, and give them."""
+        return self._limits.mend(
             look.queue.jobs, exclusions, mode, look.soft_limit, look.taken_at, pause_s, refined
         )
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from foretime_sim.policies.policy import Correction
 
-from foretime_sidecar.clients.client import QueuedJob, SchedulerConfiguration
+from foretime_sidecar.clients.client import JobChange, QueuedJob, SchedulerConfiguration
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.ordering.ordering import QueueOrdering
 from foretime_sidecar.ordering.start_now import StartNow
@@ -54,8 +54,8 @@ class SchedulerStrategy(Protocol):
 
     def mend(
         self, look: Look, exclusions: Exclusions | None, mode: Mode, pause_s: int, refined: Refined
-    ) -> None:
-        """Set time_min, and change limits that jobs would be killed at too early.
+    ) -> list[JobChange]:
+        """Set time_min, and change limits that jobs would be killed at too early; give those.
 
         Parameters
         ----------

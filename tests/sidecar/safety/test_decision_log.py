@@ -70,7 +70,7 @@ SHORT = replace(PENDING, time_min=HOUR, admin_comment=NOTE)
     ("job", "mode", "hook", "expected"),
     [
         (SHORT, "enforce", {}, ("planned", HOUR, "-")),
-        (replace(SHORT, time_min=None), "enforce", {}, ("planned", HOUR, "-")),
+        (replace(SHORT, time_min=None), "enforce", {}, ("cleared", 10 * HOUR, "modified")),
         (
             replace(SHORT, time_min=None, state=QueueState.RUNNING),
             "enforce",
@@ -80,6 +80,16 @@ SHORT = replace(PENDING, time_min=HOUR, admin_comment=NOTE)
         (replace(SHORT, time_min=None, deadline=True), "enforce", {}, ("left", None, "deadline")),
         (
             replace(PENDING, admin_comment="foretime:treq=600,tsched=70"),
+            "enforce",
+            {},
+            ("cleared", 10 * HOUR, "modified"),
+        ),
+        (
+            replace(
+                PENDING,
+                request=replace(REQUEST, requested_time=4200),
+                admin_comment="foretime:treq=600,tsched=70",
+            ),
             "enforce",
             {},
             ("planned", 4200, "-"),
@@ -215,6 +225,43 @@ def test_each_change_is_recorded_once_and_survives_a_restart() -> None:
         "cleared",
     ]
     assert {one.generation for one in found} == {3}  # the note's
+
+
+def with_limit(job: QueuedJob, requested_time: int) -> QueuedJob:
+    return replace(job, request=replace(job.request, requested_time=requested_time))
+
+
+@pytest.mark.parametrize(
+    ("mode", "action", "reasons"),
+    [
+        ("observe", "observed", ("observe", "observe")),
+        ("advise", "advised", ("advise", "advise")),
+        ("enforce", "unplanned", ("hook", "modified")),
+    ],
+)
+def test_a_limit_that_is_another_now_is_judged_anew(
+    mode: str, action: str, reasons: tuple[str, str]
+) -> None:
+    site = Site(mode)
+    assert site.note(with_limit(PENDING, 9 * HOUR)) == [(action, 9 * HOUR // 10, reasons[0])]
+    assert site.note(PENDING, now=NOW + 60) == [(action, HOUR, reasons[1])]
+    assert site.note(PENDING, now=NOW + 120) == []
+    assert [one.requested_time_s for one in site.log.find()] == [9 * HOUR, 10 * HOUR]
+
+
+def test_what_is_left_alone_no_more_is_judged_anew_while_nothing_is_planned() -> None:
+    site = Site("observe")
+    site.exclusions = Exclusions(reservations=(Reservation(NOW, NOW + 9),))
+    assert site.note(PENDING) == [("left", None, "reservation")]
+    site.exclusions = Exclusions()
+    assert site.note(PENDING, now=NOW + 60) == [("observed", HOUR, "observe")]
+    assert site.note(PENDING, now=NOW + 120) == []
+    # Under enforce the hook had its say at the submission.
+    site = Site("enforce")
+    site.exclusions = Exclusions(reservations=(Reservation(NOW, NOW + 9),))
+    site.note(PENDING)
+    site.exclusions = Exclusions()
+    assert site.note(PENDING, now=NOW + 60) == []
 
 
 def test_an_array_is_one_job() -> None:
