@@ -29,9 +29,22 @@ def why_no_accounting() -> str:
 
 
 def start_accounting(
-    folder: Path, namespace: SlurmNamespace, wait_for: Callable[..., None], port: int
+    folder: Path,
+    namespace: SlurmNamespace,
+    wait_for: Callable[..., None],
+    port: int,
+    *mariadb_options: str,
 ) -> dict[str, str]:
     """Start MariaDB and slurmdbd; gives what slurm.conf must say of them.
+
+    Parameters
+    ----------
+    folder, namespace, wait_for
+        The cluster's.
+    port
+        Of slurmdbd.
+    *mariadb_options
+        More for mariadbd.
 
     Raises
     ------
@@ -60,6 +73,7 @@ def start_accounting(
             *(f"--socket={database}/socket", f"--pid-file={database}/pid", "--skip-networking"),
             *("--skip-grant-tables", f"--log-error={log}/mariadb.log", temporary),
             *_DATABASE_OPTIONS,
+            *mariadb_options,
         ],
         log=log / "mariadb.out",
         in_root=False,

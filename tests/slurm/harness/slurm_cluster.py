@@ -394,11 +394,11 @@ class SlurmCluster:
             self.wait_for(self.answers, "slurmctld to answer", READY_S)
             self._wait_for_nodes()
 
-    def add_accounting(self) -> None:
+    def add_accounting(self, *mariadb_options: str) -> None:
         """Add MariaDB and slurmdbd, and the cluster to it; skips the test if they are missing."""
         _skip_if(slurm_accounting.why_no_accounting())
         values = slurm_accounting.start_accounting(
-            self.folder, self.namespace, self.wait_for, self._ports.take()
+            self.folder, self.namespace, self.wait_for, self._ports.take(), *mariadb_options
         )
         self.conf.values |= values
         slurm_conf.write_configuration(self.folder, self.conf, self.release)

@@ -82,6 +82,13 @@ class SlurmController:
         except SchedulerError:  # newer ones start anew to read it
             return ""
 
+    def accounted_clusters(self) -> Sequence[str]:
+        """Name the clusters that slurmdbd knows; SchedulerError if it does not answer."""
+        listed = self._run(
+            ["sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster"]
+        )
+        return str(listed).split()
+
     def jobs(self) -> Sequence[QueuedJob]:
         """Give what runs and what waits."""
         return self.client.queue().jobs

@@ -15,6 +15,7 @@ from foretime_sim.mocks.plugin_files import plugin_file
 from foretime_sidecar.answers.daemon_client import SiteDaemon
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.clients.slurm.release import SOFT_LIMIT_SINCE
+from foretime_sidecar.install.doctor.accounting import accounting
 from foretime_sidecar.install.doctor.checkup import Check, Finding, ok, problem, warning
 from foretime_sidecar.install.doctor.site_factors import (
     backfill_goes_on,
@@ -63,6 +64,10 @@ def slurm_checks(
         ("foretime.lua", lambda: module(facts)),
         ("PrologSlurmctld", lambda: prolog(facts)),
         ("table for slurmctld", lambda: readable_for_slurmctld(facts)),
+        (
+            "accounting",
+            lambda: accounting(facts.configuration, controller, facts.folder, facts.release),
+        ),
         ("disable file", lambda: disable_file(Path(settings.hook.disable_file))),
         ("store", lambda: store(Path(settings.store.path))),
         ("hook reached", lambda: hook_reached(settings, now)),
