@@ -264,7 +264,7 @@ def validate(table: Table) -> None:
         if not 0 <= reservation.start_time <= reservation.end_time < 1 << 40:
             raise InputError(f"table: {reservation} does not end after it starts")
         if reservation.slurm_partitions == ():
-            raise InputError(f"table: {reservation} has no slurm_partition; None stands for all")
+            raise InputError(f"table: {reservation} has no partition; None stands for all")
     _validate_advice(table)
     learned = settings.scheme is Scheme.LEARNED
     if learned != (table.back_off is not None) or (table.rows if learned else table.learned_rows):

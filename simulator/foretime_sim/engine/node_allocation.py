@@ -184,7 +184,7 @@ def _wrong_job(
             (c for c in request.choices if c.slurm_partition == slurm_partition[job]), None
         )
         if choice is None:
-            return f"{name} ran in a slurm_partition in which it may not"
+            return f"{name} ran in a partition in which it may not"
         nodes = allocation.node[rows]
         if len(set(nodes.tolist())) < len(nodes):
             return f"{name} has a node twice"

@@ -302,7 +302,7 @@ class Snapshot:
             )
         if running.held is None or running.slurm_partition is None or requests is None:
             raise InputError(
-                "on a machine of nodes give RunningJobs.held and slurm_partition, and"
+                "on a machine of nodes give RunningJobs.held, RunningJobs.slurm_partition and"
                 " PendingJobs.requests"
             )
         kind, last = "running jobs", len(machine.slurm_partitions) - 1

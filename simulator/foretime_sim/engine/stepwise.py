@@ -382,13 +382,12 @@ class Engine:
         """Give where the core has a running job's bgp_partition; ``None`` to let it choose."""
         if not isinstance(self.machine, BgpMachine):
             if bgp_partition is not None:
-                raise InputError(f"bgp_partition {bgp_partition}: the machine is no Blue Gene")
+                raise InputError(f"partition {bgp_partition}: the machine is no Blue Gene")
             return None
         if bgp_partition is None:
             if not self._core.has_room_on_bgp(processors):
                 raise InputError(
-                    f"a running job has {processors} nodes, but no bgp_partition that holds it is"
-                    " free"
+                    f"a running job has {processors} nodes, but no partition that holds it is free"
                 )
             return None
         index = self.machine.bgp_partition_index(bgp_partition)
@@ -396,7 +395,7 @@ class Engine:
         smallest = next((size for size in self.machine.sizes if size >= processors), None)
         if has != smallest:
             raise InputError(
-                f"a running job has {processors} nodes, which bgp_partitions of {smallest} hold;"
+                f"a running job has {processors} nodes, which partitions of {smallest} hold;"
                 f" {bgp_partition} has {has}"
             )
         place = int(np.flatnonzero(by_size_and_name(self.machine) == index)[0])
@@ -705,7 +704,7 @@ class Engine:
             )
         if isinstance(self.machine, BgpMachine) and processors > self.machine.sizes[-1]:
             raise InputError(
-                f"a job needs {processors} nodes, the largest bgp_partition of"
+                f"a job needs {processors} nodes, the largest partition of"
                 f" {self.machine.name} has {self.machine.sizes[-1]}"
             )
         if not 0 <= actual_runtime <= LONGEST_S:

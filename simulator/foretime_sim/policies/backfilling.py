@@ -22,7 +22,7 @@ class Place(enum.Enum):
     The last three are of runs that do not know all of what has been before them.
     """
 
-    NODES = "on a machine of nodes or bgp_partitions"
+    NODES = "on a machine of nodes or partitions of a Blue Gene"
     RESERVATIONS = "beside advance reservations"
     TIME_LIMITS = "with time limits of their own"
     STEPS = "step by step"

@@ -69,7 +69,7 @@ def with_bgp_machine(
         raise InputError(f"{refusal}; no job is left")
     gone = int((~held).sum())
     note = (
-        f"{gone:,} {'job' if gone == 1 else 'jobs'} left out that no bgp_partition of"
+        f"{gone:,} {'job' if gone == 1 else 'jobs'} left out that no partition of"
         f" {machine.name} holds: more than {machine.sizes[-1]:,} nodes."
     )
     return replace(placed.take(held), notes=(*workload.notes, note))
@@ -104,7 +104,7 @@ def too_large(workload: Workload, machine: BgpMachine) -> str | None:
     job = int(np.flatnonzero(larger)[0])
     return (
         f"{workload.name}: job {workload.job_id[job]} needs {workload.processors[job]} nodes, the"
-        f" largest bgp_partition of {machine.name} has {machine.sizes[-1]}: drop such jobs with a"
+        f" largest partition of {machine.name} has {machine.sizes[-1]}: drop such jobs with a"
         " filter, or say how many of the log's processors are a node"
     )
 

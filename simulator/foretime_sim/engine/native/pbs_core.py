@@ -282,7 +282,7 @@ def check_resources(resources: JobResources) -> None:
         if getattr(resources, name):
             raise InputError(f"resources: {name} is not modelled under PBS: leave it out")
     if resources.slurm_partitions is not None and len(resources.slurm_partitions) > 1:
-        raise InputError("resources: slurm_partitions: a job of PBS has one queue: name one")
+        raise InputError("resources: a job of PBS has one queue: name one")
 
 
 def check_notes(site: PbsSite, *, known: bool) -> None:

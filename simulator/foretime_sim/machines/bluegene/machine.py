@@ -175,7 +175,7 @@ class BgpMachine:
             if part.name == name:
                 return index
         names = [part.name for part in self.bgp_partitions]
-        raise InputError(f"{self.name} has no bgp_partition {name!r}{nearest(name, names)}")
+        raise InputError(f"{self.name} has no partition {name!r}{nearest(name, names)}")
 
 
 def _share(owned: Sequence[frozenset[int]] | Sequence[frozenset[str]]) -> NDArray[np.bool_]:

@@ -82,7 +82,7 @@ def test_pictures_are_drawn_in_either_format(words: list[str], ending: str, tmp_
     ("words", "message"),
     [
         (["intrepit"], "intrepit: there is no such file, nor a Blue Gene of that name"),
-        (["--bgp-partition", "ANL-R99"], "intrepid has no bgp_partition 'ANL-R99'"),
+        (["--bgp-partition", "ANL-R99"], "intrepid has no partition 'ANL-R99'"),
         (["--bgp-partition", "ANL-R99"], "There are 227, such as: ANL-R00-M0-512, "),
         (["--schedulable", "x.txt"], "only a Cobalt configuration takes a list"),
         (["--plot", "/nowhere/x.png"], "--plot /nowhere/x.png: can't be written"),

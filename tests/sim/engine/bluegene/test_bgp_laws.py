@@ -176,9 +176,9 @@ def test_cores_become_whole_nodes_and_jobs_that_nothing_holds_are_told() -> None
     assert jobs.processors.tolist() == [16, 4]
     assert jobs.machine_processors == 16
     assert jobs.notes[-1] == (
-        "1 job left out that no bgp_partition of two racks holds: more than 16 nodes."
+        "1 job left out that no partition of two racks holds: more than 16 nodes."
     )
-    with pytest.raises(InputError, match="job 2 needs 17 nodes, the largest bgp_partition of two"):
+    with pytest.raises(InputError, match="job 2 needs 17 nodes, the largest partition of two"):
         with_bgp_machine(cores, RACKS, processors_per_node=4)
 
 
@@ -216,9 +216,9 @@ def ask_resources() -> None:
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (run_larger, "job 0 needs 9 nodes, the largest bgp_partition of two racks has 8"),
-        (submit_larger, "needs 9 nodes, the largest bgp_partition of two racks has 8"),
-        (add_without_room, "has 5 nodes, but no bgp_partition that holds it is free"),
+        (run_larger, "job 0 needs 9 nodes, the largest partition of two racks has 8"),
+        (submit_larger, "needs 9 nodes, the largest partition of two racks has 8"),
+        (add_without_room, "has 5 nodes, but no partition that holds it is free"),
         (reserve, "advance reservations are of a flat pool's processors"),
         (snapshot, "this engine has a Blue Gene"),
         (ask_resources, "resources are for a machine of nodes"),

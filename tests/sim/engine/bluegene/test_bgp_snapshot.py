@@ -40,9 +40,9 @@ def test_what_conflicts_is_refused() -> None:
         run.add_running(0, 1_024, 5_000, 6_000, bgp_partition="ANL-R21-1024")
     with pytest.raises(InputError, match="has ANL-R20-M1-512, which is not free"):
         run.add_running(0, 512, 5_000, 6_000, bgp_partition="ANL-R20-M1-512")
-    with pytest.raises(InputError, match="700 nodes, which bgp_partitions of 1024 hold"):
+    with pytest.raises(InputError, match="700 nodes, which partitions of 1024 hold"):
         run.add_running(0, 700, 5_000, 6_000, bgp_partition="ANL-R22-M1-512")
-    with pytest.raises(InputError, match="intrepid has no bgp_partition 'ANL-R9'"):
+    with pytest.raises(InputError, match="intrepid has no partition 'ANL-R9'"):
         run.add_running(0, 700, 5_000, 6_000, bgp_partition="ANL-R9")
     flat = Engine(100)
     with pytest.raises(InputError, match="the machine is no Blue Gene"):
