@@ -13,10 +13,11 @@ from foretime_estimators.jobs.errors import ForetimeError, InputError
 from foretime_sidecar.answers.api_client import (
     ForetimeApiError,
     ForetimeClient,
+    NoAnswerError,
     NoDaemonError,
     RefusedQuestionError,
 )
-from foretime_sidecar.settings.daemon_address import parse_listen
+from foretime_sidecar.settings.daemon_address import DEFAULT_LISTEN, parse_listen
 
 _ELSEWHERE = "give --settings or --socket, to say where it is"
 
@@ -74,5 +75,13 @@ class SiteDaemon(ForetimeClient):
             raise RefusedError(str(error), error.status or 400) from error
         except NoDaemonError as error:
             raise DaemonError(f"{error.what}; {_ELSEWHERE}") from error
+        except NoAnswerError as error:
+            absent = isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError)
+            if self.address != DEFAULT_LISTEN or not absent:
+                raise DaemonError(str(error)) from error
+            # Nobody has named a place, as on a login node without settings.
+            raise DaemonError(
+                f"{error.what}; start it, or name its socket with --socket"
+            ) from error
         except ForetimeApiError as error:
             raise DaemonError(str(error)) from error

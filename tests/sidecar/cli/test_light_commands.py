@@ -83,6 +83,52 @@ def test_no_simulator_and_no_store_are_imported_for_a_question(
     assert not at_end & NEVER
 
 
+# What a login node has: Python, and of Foretime's dependencies these.
+CLIENT = {"lazy_loader", "pydantic", "rich", "typer", "typing_extensions"}
+LOGIN_NODE = """
+import importlib.metadata, re, sys
+NAMES = {"prometheus_client", "requests_unixsocket", "sqlite_utils", "jwt"}
+for line in importlib.metadata.requires("foretime"):
+    NAMES.add(re.match(r"[\\w-]+", line)[0].replace("-", "_"))
+NAMES |= {"sqlite3", "sklearn", "foretime_sim._core", "foretime_sim.engine"}
+sys.modules |= dict.fromkeys(NAMES - {CLIENT} - {"foretime"})  # so that they can't be imported
+from foretime_sidecar.cli import main
+sys.argv = ["foretime", *sys.argv[1:]]
+main()
+"""
+
+
+def on_a_login_node(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", LOGIN_NODE.replace("{CLIENT}", repr(CLIENT)), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_login_node_needs_the_client_and_the_sockets_place_alone(
+    site: MockSite, tmp_path: Path, command: str
+) -> None:
+    says, arguments = COMMANDS[command]
+    socket = ["--socket", str(site.socket_path)]
+    done = on_a_login_node(tmp_path, *arguments(site), *socket)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert says in done.stdout
+
+
+def test_where_no_place_is_named_an_error_names_what_to_give(tmp_path: Path) -> None:
+    done = on_a_login_node(tmp_path, "wait", "-n", "4", "-t", "60")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "foretime: no foretime daemon answers at unix:/run/foretime/foretime.sock; start it, or "
+        "name its socket with --socket\n"
+    )
+
+
 def test_lines_of_pbs_bring_no_simulator_either(site: MockSite, tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text("#!/bin/sh\n#PBS -l select=1:ncpus=8,walltime=01:00:00\n")
