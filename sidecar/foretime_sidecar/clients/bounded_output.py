@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import SchedulerError
 
-_CHUNK_BYTES = 1 << 16
+from foretime_sidecar.clients.child_output import ChildOutput
+
 _MOST_SAID_BYTES = 4_000
 _GONE_S = 2.0  # a killed process may hang in the kernel: then it is left to itself
 
@@ -58,7 +57,7 @@ def bounded_output(
             "scheduler.commands_dir"
         ) from error
     try:
-        printed, said = _read(child, name, time.monotonic() + timeout_s, timeout_s, most_bytes)
+        printed, said = _read(child, name, timeout_s, most_bytes)
     finally:
         _end(child)
     if child.returncode != 0:
@@ -71,36 +70,23 @@ def bounded_output(
 
 
 def _read(
-    child: subprocess.Popen[bytes], name: str, until: float, timeout_s: float, most_bytes: int
+    child: subprocess.Popen[bytes], name: str, timeout_s: float, most_bytes: int
 ) -> tuple[bytes, bytes]:
     """Read what a child prints until it closes both of its outputs, and wait for its end."""
-    late = SchedulerError(
-        f"{name} did not answer within {timeout_s:g} s; check slurmctld and slurmdbd"
-    )
-    printed, said = bytearray(), bytearray()
-    with selectors.DefaultSelector() as selector:
-        for stream, into in ((child.stdout, printed), (child.stderr, said)):
-            if stream is not None:
-                selector.register(stream, selectors.EVENT_READ, into)
-        while selector.get_map():
-            ready = selector.select(max(until - time.monotonic(), 0))
-            if not ready:
-                raise late
-            for key, _ in ready:
-                chunk = os.read(key.fd, _CHUNK_BYTES)
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                elif key.data is printed or len(said) < _MOST_SAID_BYTES:
-                    key.data.extend(chunk)
-                if len(printed) > most_bytes:
-                    raise SchedulerError(
-                        f"{name} printed more than {most_bytes >> 20} MiB, and was ended"
-                    )
+    output, printed = ChildOutput(child, timeout_s, _MOST_SAID_BYTES), bytearray()
     try:
-        child.wait(max(until - time.monotonic(), 0))
+        for piece in output:
+            printed += piece
+            if len(printed) > most_bytes:
+                raise SchedulerError(
+                    f"{name} printed more than {most_bytes >> 20} MiB, and was ended"
+                )
+        child.wait(output.left_s())
     except subprocess.TimeoutExpired:
-        raise late from None
-    return bytes(printed), bytes(said)
+        raise SchedulerError(
+            f"{name} did not answer within {timeout_s:g} s; check slurmctld and slurmdbd"
+        ) from None
+    return bytes(printed), bytes(output.said)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import selectors
 import subprocess
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -14,11 +11,11 @@ from typing import TypeAlias, TypeVar
 import tenacity
 from foretime_estimators.jobs.errors import SchedulerError
 
+from foretime_sidecar.clients.child_output import ChildOutput
 from foretime_sidecar.clients.request_time import Request, RequestTime, processor_time_s
 
 _MOST_LINES = 10  # of what a failed command said
 _MOST_SAID_BYTES = 100_000
-_PIECE_BYTES = 1 << 16  # what a pipe holds
 
 AnyRead = TypeVar("AnyRead")
 
@@ -149,7 +146,7 @@ def _read_from(
         stderr=subprocess.PIPE,
         env=environment,
     ) as child:
-        output = _Output(child, timeout_s)
+        output = ChildOutput(child, timeout_s, _MOST_SAID_BYTES)
         try:
             found = read(output)
             for _ in output:
@@ -164,50 +161,6 @@ def _read_from(
     return found, subprocess.CompletedProcess(
         command, child.returncode, output.beginning, bytes(output.said)
     )
-
-
-class _Output:
-    """What a child prints, piece by piece, until it closes its outputs or its time is up.
-
-    Attributes
-    ----------
-    beginning
-        The first piece.
-    said
-        What it printed to stderr.
-    """
-
-    def __init__(self, child: _Child, timeout_s: int) -> None:
-        self.beginning = b""
-        self.said = bytearray()
-        self._until = time.monotonic() + timeout_s
-        self._late = subprocess.TimeoutExpired(child.args, timeout_s)
-        self._pieces = self._read(child)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
-
-    def left_s(self) -> float:
-        return max(self._until - time.monotonic(), 0.0)
-
-    def _read(self, child: _Child) -> Iterator[bytes]:
-        with selectors.DefaultSelector() as selector:
-            for stream in (child.stdout, child.stderr):
-                if stream is not None:
-                    selector.register(stream, selectors.EVENT_READ)
-            while selector.get_map():
-                ready = selector.select(self.left_s())
-                if not ready:
-                    raise self._late
-                for key, _ in ready:
-                    piece = os.read(key.fd, _PIECE_BYTES)
-                    if not piece:
-                        selector.unregister(key.fileobj)
-                    elif key.fileobj is child.stderr:
-                        self.said.extend(piece[: _MOST_SAID_BYTES - len(self.said)])
-                    else:
-                        self.beginning = self.beginning or piece
-                        yield piece
 
 
 def said_by(done: subprocess.CompletedProcess[str] | subprocess.CompletedProcess[bytes]) -> str:
