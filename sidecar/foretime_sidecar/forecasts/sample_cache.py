@@ -43,14 +43,18 @@ class DrawnOnce:
         before = sorted({at for at, _ in self._drawn} - {now})[:-1]
         self._drawn = {key: drawn for key, drawn in self._drawn.items() if key[0] not in before}
         # The queue itself is asked about first, then what would be if.
+        is_asked = any(
+            at == now and len(jobs) == len(whose) + 1 and _begins_with(jobs, whose)
+            for (at, _), (whose, _) in self._drawn.items()
+        )
+        if is_asked:
+            queue = self.sample(jobs[:-1], age[:-1], now, samples, rng)
+            last = np.full((samples, 1), jobs[-1].requested_time, dtype=np.int64)
+            return np.hstack([queue, last])
         enough = min((n for at, n in self._drawn if at == now and n >= samples), default=samples)
         whose, drawn = self._drawn.get((now, enough), ((), None))
-        if drawn is not None and _begins_with(jobs, whose):
-            if len(jobs) == len(whose):
-                return drawn[:samples]
-            if len(jobs) == len(whose) + 1:
-                last = np.full((samples, 1), jobs[-1].requested_time, dtype=np.int64)
-                return np.hstack([drawn[:samples], last])
+        if drawn is not None and len(jobs) == len(whose) and _begins_with(jobs, whose):
+            return drawn[:samples]
         fresh = self._runtimes.sample(jobs, age, now, samples, rng)
         self._drawn.setdefault((now, samples), (jobs, fresh))
         return fresh
