@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from foretime_estimators.jobs.errors import InputError
-from foretime_sim.engine.snapshot import Snapshot
 from foretime_sim.engine.told_jobs import ToldJob
 from foretime_sim.machines.machine import Machine
+from foretime_sim.machines.reservations import AdvanceReservation, NodeReservation
 from foretime_sim.policies.advance_reservations import node_reservations
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Correction, Policy
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.same_site import kept_for_the_same
 from foretime_sim.sites.slurm.accounts import Accounts
 from foretime_sim.sites.slurm.inherited_limits import inherited_associations
 from foretime_sim.sites.slurm.site import SlurmSite
@@ -36,7 +37,7 @@ def under_slurm(moment: Moment, site: SlurmSite) -> Moment:
     correction = moment.policy.correction
     if correction is not Correction.SLURM:
         correction = Correction.REQUESTED
-    site = on_machine(site, snapshot, snapshot.machine)
+    site = on_machine(site, snapshot.machine, snapshot.reservations)
     policy = Policy(backfill=Slurm(site), correction=correction)
     told = None
     if moment.policy.order is Order.PRIORITY and snapshot.told is not None:
@@ -80,22 +81,22 @@ def known_to(site: SlurmSite, job: ToldJob) -> ToldJob:
     """Leave out what the site does not know, which may have come since it was read."""
     said = job.said
     names = [word.partition(":")[0] for word in (said.licenses or "").split(",")]
-    return replace(
-        job,
-        reservation=job.reservation if job.reservation in _names(site) else None,
-        said=replace(
-            said,
-            qos=said.qos if said.qos in site.qos else None,
-            licenses=said.licenses if set(names) <= set(site.licenses) else None,
-        ),
-    )
+    reservation = job.reservation if job.reservation in _names(site) else None
+    qos = said.qos if said.qos in site.qos else None
+    licenses = said.licenses if set(names) <= set(site.licenses) else None
+    if (reservation, qos, licenses) == (job.reservation, said.qos, said.licenses):
+        return job
+    return replace(job, reservation=reservation, said=replace(said, qos=qos, licenses=licenses))
 
 
 def _names(site: SlurmSite) -> set[str]:
     return {each.name for each in site.reservations}
 
 
-def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSite:
+@kept_for_the_same
+def on_machine(
+    site: SlurmSite, machine: Machine, reservations: Sequence[AdvanceReservation | NodeReservation]
+) -> SlurmSite:
     """Give a site with the nodes, partitions and reservations that there are now.
 
     Those partitions are on the machine that start jobs, whatever state the site had them in.
@@ -111,5 +112,5 @@ def on_machine(site: SlurmSite, snapshot: Snapshot, machine: Machine) -> SlurmSi
         rules={
             name: replace(rules, state="UP") for name, rules in site.rules.items() if name in there
         },
-        reservations=node_reservations(snapshot.reservations),
+        reservations=node_reservations(reservations),
     )

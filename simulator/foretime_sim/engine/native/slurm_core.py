@@ -16,6 +16,7 @@ from foretime_sim.engine.native.node_core import core_group, core_request
 from foretime_sim.files.near_names import nearest
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.slurm import Slurm
+from foretime_sim.sites.same_site import kept_for_the_same
 from foretime_sim.sites.slurm.accounts import Accounts
 from foretime_sim.sites.slurm.limit_tables import limit_tables
 from foretime_sim.sites.slurm.priority_tables import PriorityTables
@@ -36,6 +37,7 @@ _FLAWS = ("none", "account", "qos")
 """As ``slurm::Flaw`` of the core has them."""
 
 
+@kept_for_the_same
 def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     """Give a site as the native core has it.
 
@@ -91,6 +93,7 @@ def core_site(site: SlurmSite, epoch: int) -> _core.SlurmSite:
     return core
 
 
+@kept_for_the_same
 def as_submitted(site: SlurmSite) -> SlurmSite:
     """Give a site that starts jobs in the order of their submission, whosever they are.
 
@@ -208,7 +211,7 @@ def _whose_rules(
     """Give the columns of `WhoseRules`, worked out once for all jobs that say the same."""
     rows = np.stack([users, accounts, qos, slurm_partition], axis=1)
     distinct, which = np.unique(rows, axis=0, return_inverse=True)
-    rules, names = WhoseRules(site), list(site.qos)
+    rules, names = whose_rules(site), list(site.qos)
     of = [
         rules.of(
             None if user < 0 or workload.users is None else workload.users.names[user],
@@ -255,6 +258,12 @@ class WhoseRules:
         )
 
 
+@kept_for_the_same
+def whose_rules(site: SlurmSite) -> WhoseRules:
+    """Give those of a site."""
+    return WhoseRules(site)
+
+
 def _or_none(place: int | None) -> int:
     return -1 if place is None else place
 
@@ -282,7 +291,7 @@ class StepwiseNames:
 
     def __init__(self, site: SlurmSite, rules: WhoseRules | None = None) -> None:
         self.site = site
-        self._rules = rules or WhoseRules(site)
+        self._rules = rules or whose_rules(site)
         self._codes: dict[tuple[str, str], int] = {}
         self._count: dict[str, int] = {}
         self._said: dict[int, _Said] = {}

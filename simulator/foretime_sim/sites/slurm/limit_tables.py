@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from foretime_estimators.jobs.errors import InputError
 
+from foretime_sim.sites.same_site import kept_for_the_same
 from foretime_sim.sites.slurm.inherited_limits import (
     AccountsOfJobs,
     inherited_associations,
@@ -174,6 +175,7 @@ class LimitTables:
     accounts: AccountsOfJobs
 
 
+@kept_for_the_same
 def limit_tables(site: SlurmSite) -> LimitTables:
     """Give the tables of a site's limits.
 
