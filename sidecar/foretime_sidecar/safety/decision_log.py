@@ -221,25 +221,27 @@ class DecisionLog:
         if self._last is None:
             self._last = self._recall(now)
         others_left = exclusions != self._exclusions
-        anew = [
-            job
-            for job in jobs
-            if (before := self._last.get(_key(job))) is None or _is_due(before, job, others_left)
-        ]
-        tables = TablesInForce(self._store, [job.request.submit_time for job in anew])
+        # One task speaks for its array.
+        by_key: dict[Key, QueuedJob] = {}
+        for job in jobs:
+            by_key.setdefault(_key(job), job)
+        anew = {
+            key
+            for key, job in by_key.items()
+            if (before := self._last.get(key)) is None or _is_due(before, job, others_left)
+        }
+        tables = TablesInForce(self._store, [submit_time for _, submit_time in anew])
         new: dict[Key, Decision] = {}
         present: dict[Key, Decision] = {}
-        for job in jobs:
-            key = _key(job)
-            if key in present:
-                continue  # another task of the same array
+        for key, job in by_key.items():
             before = self._last.get(key)
-            if before is None:
-                found: Decision | None = self._first(key, job, learner, exclusions, tables, now)
-            elif _is_due(before, job, others_left):
-                found = _news(before, self._first(key, job, learner, exclusions, tables, now))
-            else:
+            found: Decision | None
+            if before is not None and key not in anew:
                 found = self._changed(before, job, exclusions, now, refined)
+            else:
+                found = self._first(key, job, learner, exclusions, tables, now)
+                if before is not None:
+                    found = _news(before, found)
             if found is not None:
                 new[key] = found
             if latest := found or before:
