@@ -15,7 +15,6 @@ from foretime_estimators.jobs.errors import ForetimeError, InputError, Scheduler
 from foretime_sim.mocks.plugin_files import plugin_file
 
 from foretime_sidecar.clients.client import SchedulerConfiguration
-from foretime_sidecar.clients.slurm.control_texts import configuration_of
 from foretime_sidecar.clients.slurm.controller import SlurmController, slurm_conf_path
 from foretime_sidecar.clients.slurm.release import SOFT_LIMIT_SINCE, slurm_release
 from foretime_sidecar.install.installed_files import (
@@ -133,7 +132,7 @@ class SlurmSite:
     @property
     def as_the_daemon_reads_it(self) -> SchedulerConfiguration:
         """The configuration as the daemon goes by it."""
-        return configuration_of(self.configuration, self.controller.client.federation())
+        return self.controller.client.configuration()
 
     @property
     def has_soft_limit(self) -> bool:

@@ -52,11 +52,7 @@ def parse_configuration(text: str, federation: str = "") -> SchedulerConfigurati
     SchedulerError
         If it names no version.
     """
-    return configuration_of(configuration_values(text), federation)
-
-
-def configuration_of(values: Mapping[str, str], federation: str = "") -> SchedulerConfiguration:
-    """Give what `configuration_values` read; ``federation`` is what `parse_federation` gave."""
+    values = configuration_values(text)
     prologs = [path for name, path in values.items() if path and _PROLOG.fullmatch(name)]
     return SchedulerConfiguration(
         scheduler="slurm",

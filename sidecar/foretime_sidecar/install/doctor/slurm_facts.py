@@ -8,7 +8,6 @@ from pathlib import Path
 from foretime_estimators.jobs.errors import ForetimeError
 
 from foretime_sidecar.clients.client import QueueState, SchedulerConfiguration
-from foretime_sidecar.clients.slurm.control_texts import configuration_of
 from foretime_sidecar.clients.slurm.controller import SlurmController, slurm_conf_path
 from foretime_sidecar.clients.slurm.job_note import read_note
 from foretime_sidecar.clients.slurm.release import slurm_release
@@ -71,7 +70,7 @@ class SlurmFacts:
     @property
     def as_the_daemon_reads_it(self) -> SchedulerConfiguration:
         """The configuration as the daemon goes by it."""
-        return configuration_of(self.configuration, self.controller.client.federation())
+        return self.controller.client.configuration()
 
     def words(self, key: str) -> list[str]:
         """Words of a value that is a list."""
