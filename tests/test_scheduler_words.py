@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from foretime_sidecar.web.api.described_answers import answers  # noqa: F401 - the API's types
 
 from tests.support import client_answers
 

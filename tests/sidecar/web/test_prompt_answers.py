@@ -26,23 +26,15 @@ def test_threads_take_turns_quickly_and_all_is_as_before_afterwards() -> None:
 def test_old_garbage_is_searched_for_once_an_hour() -> None:
     now = 0.0
     with prompt_answers(lambda: now) as collect_garbage:
-        circle = _Circle()
-        for generation in (0, 1):
-            gc.collect(generation)  # it is old now
-        gone = weakref.ref(circle)
-        del circle
-        now = 3_599.0
-        collect_garbage()
-        assert gone() is not None
-        now = 3_600.0
-        collect_garbage()
-        assert gone() is None
-        circle = _Circle()
-        gone = weakref.ref(circle)
-        del circle
-        now = 7_199.0
-        collect_garbage()
-        assert gone() is not None
-        now = 7_200.0
-        collect_garbage()
-        assert gone() is None
+        for hour in (3_600.0, 7_200.0):
+            circle = _Circle()
+            for generation in (0, 1):
+                gc.collect(generation)  # it is old now
+            gone = weakref.ref(circle)
+            del circle
+            now = hour - 1
+            collect_garbage()
+            assert gone() is not None
+            now = hour
+            collect_garbage()
+            assert gone() is None

@@ -124,16 +124,17 @@ def _advice(board: Mapping[str, Any]) -> str:
     used, best, better = board["in_use"], board["best"], board["more_accurate"]
     if best is None:
         return "No estimator can be recommended."
+    in_use = f"The estimator in use is {used}"
     if used == best:
-        return f"In use is {used}, the best one."
+        return f"{in_use}, the best one."
     if better is None:
         if any(row["in_use"] and row["as_good"] for row in board["rows"]):
-            return f"In use is {used}: that {best} is better may be chance."
-        return f"In use is {used}; it takes more days to tell whether {best} is better."
+            return f"{in_use}. That {best} is better may be chance."
+        return f"{in_use}. It takes more days to tell whether {best} is better."
     return (
-        f"In use is {used}, and {better} predicts them better. What planning by it does "
-        f"to waits is another question: foretime estimators --replay --only {used},{better}. To "
-        f"plan by it: {_how(better)}, and restart the daemon."
+        f"{in_use}. {better} predicts better. What planning by it does to waits is another "
+        f"question: foretime estimators --replay --only {used},{better}. To plan by it: "
+        f"{_how(better)}, and restart the daemon."
     )
 
 

@@ -145,7 +145,7 @@ def test_every_column_is_explained_below_the_table_and_in_the_documentation(
     ("answer", "said"),
     [
         (board(BEST, USED, complete=False), "Not all jobs that are stored"),
-        (board(USED | {"as_good": True}, BEST), "In use is combined, the best one"),
+        (board(USED | {"as_good": True}, BEST), "The estimator in use is combined, the best one"),
         (board(BEST, USED | {"as_good": True}), "that last-two is better may be chance"),
         (board(BEST, USED), "it takes more days to tell whether last-two"),
         (
@@ -234,7 +234,7 @@ def test_a_daemon_is_asked_through_its_socket(tmp_path: Path) -> None:
         options = ["--socket", str(site.socket_path)]
         text = CliRunner().invoke(app, options).output
         assert text.startswith("6 jobs that ended on 1 day,")
-        assert text.splitlines()[-1] == "In use is combined, the best one."
+        assert text.splitlines()[-1] == "The estimator in use is combined, the best one."
         shown = CliRunner().invoke(app, [*options, "--switches", "--json"]).output
         assert [one["estimator"] for one in json.loads(shown)] == ["combined"]
     result = CliRunner().invoke(app, options)
