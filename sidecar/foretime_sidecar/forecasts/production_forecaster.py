@@ -18,11 +18,11 @@ from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
 from foretime_sim.waits.best_of import BestOf, ChoiceSettings
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
+from foretime_sim.waits.calibration.runtime_levels import RuntimeLevels
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets
-from foretime_sim.waits.runtime_levels import RuntimeLevels
 from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 from foretime_sidecar.forecasts.adaptive_forward_runs import NOW_S, ForecastLadder, SampleModels

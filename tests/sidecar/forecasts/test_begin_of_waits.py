@@ -26,7 +26,7 @@ from foretime_sidecar.web.api.forecast_answers import of_new
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.best_of import BestOf
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.moment import Moment

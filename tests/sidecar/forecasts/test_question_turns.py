@@ -15,7 +15,7 @@ from foretime_sidecar.forecasts.question_turns import QuestionTurns
 from foretime_sidecar.forecasts.wait_forecasting import WaitForecasting
 from foretime_sidecar.queue.forecast_question import Look, NewJob
 from foretime_sidecar.settings.settings import ForecastSettings
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
 from foretime_sim.waits.forward_forecaster import planned_waits
 from foretime_sim.waits.moment import Moment
 

@@ -9,7 +9,7 @@ from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.order import Order
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.best_of import BestOf, ChoiceSettings
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import our_forecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster

@@ -8,7 +8,7 @@ from foretime_estimators.arrays import Float64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
-from foretime_sim.waits.runtime_levels import (
+from foretime_sim.waits.calibration.runtime_levels import (
     JUDGED_EVERY,
     JUDGED_LEVELS,
     RuntimeLevels,

@@ -16,7 +16,7 @@ from foretime_sidecar.queue.queue_events import QueueEvents
 from foretime_sidecar.settings.settings import ForecastSettings
 from foretime_sim.sites.pbs.site import PbsSite
 from foretime_sim.sites.slurm.site import SlurmSite
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
 from foretime_sim.waits.forecaster import LEVELS, WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
 from foretime_sim.waits.qbets import Qbets

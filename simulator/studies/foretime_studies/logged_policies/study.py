@@ -15,7 +15,7 @@ from foretime_sim.scores.intervals import Weeks
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.best_of import BestOf
 from foretime_sim.waits.block_sums import Blocks, Figure
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
 from foretime_sim.waits.forecaster import WaitForecasts
 from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster

@@ -12,10 +12,10 @@ from foretime_estimators.arrays import Float64Array
 from foretime_estimators.distributions.runtime_histories import RuntimeHistories
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_sidecar.forecasts.job_ends import RUNTIME_LEVELS
+from foretime_sim.waits.calibration.runtime_levels import RuntimeLevels
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import WaitForecaster, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.runtime_levels import RuntimeLevels
 
 KEPT = np.float32
 """Nobody needs more digits of a forecast."""

@@ -22,7 +22,8 @@ from foretime_sim.engine.estimated_run import estimator_of
 from foretime_sim.policies.policy import Policy
 from foretime_sim.waits.arrival_model import ResampledArrivals
 from foretime_sim.waits.best_of import BestOf, ChoiceSettings
-from foretime_sim.waits.calibration import CalibratedForecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
+from foretime_sim.waits.calibration.runtime_levels import RuntimeLevels
 from foretime_sim.waits.downey_forecaster import SMALL_NEEDS, DowneyForecaster
 from foretime_sim.waits.forecast_records import ForecastRecords
 from foretime_sim.waits.forecaster import WaitForecaster
@@ -30,7 +31,6 @@ from foretime_sim.waits.forward_forecaster import ForwardForecaster
 from foretime_sim.waits.learned_forecaster import LearnedForecaster
 from foretime_sim.waits.plan_forecaster import PlanForecaster
 from foretime_sim.waits.qbets import Qbets
-from foretime_sim.waits.runtime_levels import RuntimeLevels
 from foretime_sim.waits.scores.moments import LOOKS_S, Asking, ask_forecasters, sampled_evenly
 from foretime_sim.waits.scores.wait_sources import LoggedWaits, SimulatedWaits, with_known_waits
 from foretime_sim.workloads.labels import Labels

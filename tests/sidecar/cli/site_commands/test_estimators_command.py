@@ -146,8 +146,8 @@ def test_every_column_is_explained_below_the_table_and_in_the_documentation(
     [
         (board(BEST, USED, complete=False), "Not all jobs that are stored"),
         (board(USED | {"as_good": True}, BEST), "The estimator in use is combined, the best one"),
-        (board(BEST, USED | {"as_good": True}), "that last-two is better may be chance"),
-        (board(BEST, USED), "it takes more days to tell whether last-two"),
+        (board(BEST, USED | {"as_good": True}), "That last-two is better may be chance"),
+        (board(BEST, USED), "It takes more days to tell whether last-two"),
         (
             board(row("user", 0.6), USED, more_accurate="user"),
             'accuracy.scheme = "user", and restart',

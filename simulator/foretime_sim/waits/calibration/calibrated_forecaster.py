@@ -1,15 +1,15 @@
 """Makes any forecaster's quantiles hold as often as they say, by what came of its forecasts.
 
-Where, on the scale of the forecasts themselves (`foretime_sim.waits.forecast_scale`), have the
-waits of alike and recent forecasts come to lie? Each level is read off their distribution instead
-of the normal one that right forecasts would have: conformal prediction, localised (L. Guan,
-"Localized conformal prediction", Biometrika 110, 2023), with weights that forget (R. Barber,
-E. Candes, A. Ramdas and R. Tibshirani, "Conformal prediction beyond exchangeability", Annals of
-Statistics 51, 2023). Jobs that still wait are lower bounds, so that a wait beyond its bound counts
-as such before the job starts. Alike are forecasts of like waits, like spread and like age of the
-job. Where few are, less alike and older ones fill in up to a weight, and what they leave open is
-the forecaster's own word, taken for a little too sure: were there nothing between, forecasts that
-are right would be widened wherever few are alike.
+Where, on the scale of the forecasts themselves (`forecast_scale`), have the waits of alike and
+recent forecasts come to lie? Each level is read off their distribution instead of the normal one
+that right forecasts would have: conformal prediction, localised (L. Guan, "Localized conformal
+prediction", Biometrika 110, 2023), with weights that forget (R. Barber, E. Candes, A. Ramdas and R.
+Tibshirani, "Conformal prediction beyond exchangeability", Annals of Statistics 51, 2023). Jobs that
+still wait are lower bounds, so that a wait beyond its bound counts as such before the job starts.
+Alike are forecasts of like waits, like spread and like age of the job. Where few are, less alike
+and older ones fill in up to a weight, and what they leave open is the forecaster's own word, taken
+for a little too sure: were there nothing between, forecasts that are right would be widened
+wherever few are alike.
 
 The probability of a start at once is the share of alike forecasts that came true.
 
@@ -31,12 +31,18 @@ from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import FinishedJob, JobRequest
 from foretime_estimators.time_units import DAY_S
 
-from foretime_sim.waits.censored_quantiles import censored_quantiles
-from foretime_sim.waits.forecast_scale import (
+from foretime_sim.waits.calibration.censored_quantiles import censored_quantiles
+from foretime_sim.waits.calibration.forecast_scale import (
     SCORES,
     ForecastScale,
     log_wait,
     wait_of_log,
+)
+from foretime_sim.waits.calibration.remembered_forecasts import (
+    ROW,
+    RememberedForecasts,
+    Rows,
+    State,
 )
 from foretime_sim.waits.forecaster import (
     LEVELS,
@@ -46,7 +52,6 @@ from foretime_sim.waits.forecaster import (
     considered,
 )
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.remembered_forecasts import ROW, RememberedForecasts, Rows, State
 from foretime_sim.waits.turns import NOBODY_WAITS, Turns
 
 _LEVELS = np.array(LEVELS)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from foretime_estimators.arrays import BoolArray, Int64Array
 from foretime_estimators.jobs.errors import StateError
 
-from foretime_sim.waits.forecast_scale import ForecastScale
+from foretime_sim.waits.calibration.forecast_scale import ForecastScale
 from foretime_sim.waits.forecaster import LEVELS
 
 Rows: TypeAlias = npt.NDArray[Any]

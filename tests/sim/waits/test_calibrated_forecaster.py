@@ -14,13 +14,21 @@ from foretime_estimators.jobs.jobs import Ending, FinishedJob, JobRequest
 from foretime_estimators.time_units import DAY_S
 from foretime_sim.engine.snapshot import PendingJobs, RunningJobs, Snapshot
 from foretime_sim.policies.policy import Policy
-from foretime_sim.waits import calibration
-from foretime_sim.waits.calibration import CalibratedForecaster, CalibrationSettings
-from foretime_sim.waits.censored_quantiles import censored_quantiles
-from foretime_sim.waits.forecast_scale import SCORES, ForecastScale, log_wait, wait_of_log
+from foretime_sim.waits.calibration import calibrated_forecaster
+from foretime_sim.waits.calibration.calibrated_forecaster import (
+    CalibratedForecaster,
+    CalibrationSettings,
+)
+from foretime_sim.waits.calibration.censored_quantiles import censored_quantiles
+from foretime_sim.waits.calibration.forecast_scale import (
+    SCORES,
+    ForecastScale,
+    log_wait,
+    wait_of_log,
+)
+from foretime_sim.waits.calibration.remembered_forecasts import ROW, RememberedForecasts, State
 from foretime_sim.waits.forecaster import LEVELS, MEDIAN, WaitForecasts
 from foretime_sim.waits.moment import Moment
-from foretime_sim.waits.remembered_forecasts import ROW, RememberedForecasts, State
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -474,5 +482,5 @@ def test_many_are_calibrated_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     forecaster, waiting = some_replayed()
     moment = moment_of(waiting[2:], 61_500)
     one = forecaster.consider(moment)
-    monkeypatch.setattr(calibration, "_AT_A_TIME", 1)
+    monkeypatch.setattr(calibrated_forecaster, "_AT_A_TIME", 1)
     assert (forecaster.consider(moment).wait_s == one.wait_s).all()

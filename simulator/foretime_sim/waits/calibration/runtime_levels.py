@@ -64,7 +64,7 @@ class RuntimeLevels:
 
     Examples
     --------
-    >>> from foretime_sim.waits.runtime_levels import RuntimeLevels
+    >>> from foretime_sim.waits.calibration.runtime_levels import RuntimeLevels
     >>> [round(level, 6) for level in RuntimeLevels().calibrated([0.5, 0.95])]  # nothing is known
     [0.5, 0.95]
     """
