@@ -30,7 +30,14 @@ $(VENV)/.venv:
 	  { echo "python3 can't make a virtual environment: install python3-venv (Debian) or virtualenv"; exit 2; }
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.venv pyproject.toml simulator/studies/pyproject.toml $(NATIVE)
+# An editable installation knows each module by its place: another list of rooms is installed anew.
+ROOMS := $(VENV)/.rooms-$(firstword $(shell find simulator sidecar -type d -not -name __pycache__ | sort | cksum))
+
+$(ROOMS): $(VENV)/.venv
+	@rm -f $(VENV)/.rooms-*
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.venv $(ROOMS) pyproject.toml simulator/studies/pyproject.toml $(NATIVE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) --editable '.[dev]' \
 	  --editable simulator/studies
 	@touch $@
