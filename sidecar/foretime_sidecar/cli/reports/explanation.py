@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretime_sidecar.wording.clocks import dated_clock
+from foretime_sidecar.wording.counts import counted
 from foretime_sidecar.wording.durations import format_duration
 
 
@@ -35,10 +36,12 @@ def explanation(answer: Mapping[str, Any]) -> list[str]:
     elif own["adjustment"] is None and own["submissions"] >= own["threshold"]:
         lines.append(f"{own['submissions']} submissions of such a length have ended.")
     elif own["adjustment"] is None:
-        lines.append(
-            f"{own['submissions']} submissions of such a length have ended; "
-            f"{own['threshold']} are needed before they are planned shorter."
-        )
+        have = "has" if own["submissions"] == 1 else "have"
+        few = f"{counted(own['submissions'], 'submission')} of such a length {have} ended"
+        if new is not None and new < answer["requested_time_s"]:
+            lines.append(f"{few}; until {own['threshold']} have, those of its project tell.")
+        else:
+            lines.append(f"{few}; {own['threshold']} are needed before they are planned shorter.")
     else:
         lines.append(
             f"{own['submissions']} submissions of such a length have ended; most used at most "

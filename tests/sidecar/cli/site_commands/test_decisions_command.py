@@ -51,3 +51,21 @@ def test_what_jobs_used_is_told_though_no_shorter_time_follows(
     assert "planned shorter once they have used more processor time in all" in out
     assert "100%" not in out
     assert "need what they ask for" not in out
+
+
+def test_a_job_planned_by_its_project_is_not_said_to_be_planned_by_nothing(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    slurm = MockSlurm(SlurmSetup(64), Policy(), None, NOW)
+    accuracy = {"scheme": "combined", "threshold": 10}
+    with MockSite(tmp_path, slurm, accuracy=accuracy) as site:
+        for user in ("ann", *["bob"] * 40):
+            slurm.submit(Submission(user, "p", None, 64, 36_000, 2520))
+            site.advance(2520)
+        job = slurm.submit(Submission("ann", "p", None, 64, 36_000, 2520))
+        site.advance(60)
+        code, out, err = run("explain", job, "--socket", site.socket_path)
+    assert (code, err) == (0, "")
+    assert "would be planned with" in out
+    assert "1 submission of such a length has ended; until 10 have, those of its project" in out
+    assert "are needed before" not in out
