@@ -150,8 +150,8 @@ class ForwardForecaster:
     def beside_plan(self, moment: Moment, planned_s: Float64Array) -> WaitForecasts:
         """Say the same where `planned_waits` of the moment is known."""
         asked = moment.asked
-        # The scheduler knows no runtimes: who starts at once by its plan does.
-        later = np.flatnonzero(~(planned_s <= self._now_within_s))
+        # The scheduler knows no runtimes, and nobody comes before: who starts now by its plan does.
+        later = np.flatnonzero(~(planned_s <= 0))
         wait_s = np.zeros((1, len(asked)), dtype=np.int64)
         if len(later):
             sampled = self._sampled_waits(moment, asked[later])

@@ -56,6 +56,20 @@ class Uniform:
     def restore(self, state: Mapping[str, Any]) -> None: ...
 
 
+class Requested(Uniform):
+    """All run as long as they may."""
+
+    def sample(
+        self,
+        jobs: Sequence[JobRequest],
+        age: Int64Array,
+        now: int,
+        samples: int,
+        rng: np.random.Generator,
+    ) -> Int64Array:
+        return np.tile([job.requested_time for job in jobs], (samples, 1))
+
+
 class Known(Uniform):
     """Runtimes of a workload, in every sample."""
 
@@ -175,6 +189,25 @@ def test_jobs_that_come_later_overtake_where_the_policy_lets_them() -> None:
         assert asked_at == NOW
         assert until > NOW + wait[LEVELS.index(0.95)]
         assert (later[LEVELS.index(0.1) :] > 0).all() if overtaken else not later.any()
+
+
+@pytest.mark.parametrize(("order", "at_once"), [(Order.SJF, 0), (Order.FCFS, 1)])
+def test_who_would_start_soon_by_the_plan_may_be_overtaken_before(
+    order: Order, at_once: float
+) -> None:
+    """Within a minute counts as at once, and others come in it."""
+    requests = [request("a", 10, 50), request("b", 10, 600)]
+    running = RunningJobs(np.array([NOW]), np.array([10]), np.array([50]))
+    pending = PendingJobs(np.array([NOW]), np.array([10]), np.array([600]))
+    moment = Moment(
+        Snapshot(NOW, 10, running, pending),
+        Policy(order, Backfill.EASY),
+        requests,
+        np.array([1]),
+    )
+    assert planned_waits(moment).tolist() == [50]
+    forecaster = ForwardForecaster("forward", Requested(), Stream(10), now_within_s=60)
+    assert forecaster.forecast(moment).starts_now.tolist() == [at_once]
 
 
 def test_models_are_told_what_happens() -> None:

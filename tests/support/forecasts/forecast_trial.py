@@ -42,7 +42,7 @@ BESIDE_HEADER = (
 WORDS = """\
 - **served**: what the daemon says: the best of all ways so far, calibrated.
 - **past waits**: QBETS, calibrated in the same way.
-- **alone**: before calibration. These forecasts say "at once" of every start within a minute.
+- **alone**: before calibration.
 - **within the 95% bound**: this share of the jobs waited no longer than that; **or a minute**: or
   started within a minute, which a forecast of "at once" stands for.
 - **loss**: mean pinball loss over the levels, of the wait and of its log10 (at least a minute).
