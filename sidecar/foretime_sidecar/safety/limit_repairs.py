@@ -225,7 +225,7 @@ def _as_changed(job: QueuedJob, made: Mapping[str, JobChange]) -> QueuedJob:
     if change.time_limit is not None:
         limit = change.time_limit
     if change.time_min is not None:
-        time_min = change.time_min if 0 < change.time_min < limit else None
+        time_min = change.time_min if 0 < change.time_min <= limit else None
     return replace(job, request=replace(job.request, requested_time=limit), time_min=time_min)
 
 

@@ -24,6 +24,7 @@ from foretime_sidecar.clients.slurm.queue_json import parse_queue
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.learning.exclusions import Exclusions
 from foretime_sidecar.safety.limit_repairs import (
+    as_changed,
     changes_of,
     limit_changes,
     lowered_limits,
@@ -506,3 +507,17 @@ def test_recorded_jobs_with_a_deadline_or_of_several_parts(repository: Path) -> 
         and job.request.requested_time > 60
     }
     assert undone(jobs, "in no case") == [], "without a note they are nobody's but their users'"
+
+
+@pytest.mark.parametrize(
+    ("set_to", "is_then"),
+    [(HOUR // 2, HOUR // 2), (HOUR, HOUR), (0, None), (HOUR + 60, None)],
+)
+def test_the_queue_is_known_as_changed(set_to: int, is_then: int | None) -> None:
+    """A time_min of all of the limit plans no job short, and is told as what it was set to."""
+    job = QueuedJob(JobRequest("7", "ann", "p", 1, HOUR, START), QueueState.PENDING, time_min=60)
+    other = QueuedJob(JobRequest("8", "ann", "p", 1, HOUR, START), QueueState.PENDING)
+    changed, same = as_changed([job, other], [JobChange("7", time_min=set_to)])
+    assert changed.time_min == is_then
+    assert changed.is_short is (is_then == HOUR // 2)
+    assert same is other
