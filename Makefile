@@ -2,6 +2,8 @@
 # make test   set up, then every test that needs no Slurm and no PBS
 # make search  every property test with many times its examples (TIMES=20 TESTS=tests SEED=1)
 # make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
+#                  (FORETIME_SLURM_RELEASES=all: every test on each of the releases, not on two)
+# make slurm-matrix  those on all releases, then docs/slurm_releases.md from what came of them
 # make test-pbs  set up, build OpenPBS once, then the tests on live PBS servers: as root
 # make lint   ruff, mypy, import-linter, clang-format, clang-tidy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
@@ -15,7 +17,7 @@ TESTS ?= tests
 SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?pp)
 
-.PHONY: demo test search test-slurm slurm-experiments slurm-tests test-pbs lint bench setup sanitize clean
+.PHONY: demo test search test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -58,13 +60,19 @@ test-slurm: setup
 	$(MAKE) --jobs 2 --output-sync=target slurm-experiments slurm-tests
 
 # One process begins all experiments together, and mostly waits for them.
+JUNIT := build/slurm-results
 slurm-experiments: setup
-	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and experiment'
+	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and experiment' --junitxml=$(JUNIT)/experiments.xml
 
 # A file's tests stay together, as they may share a cluster; so do those on PBS.
 LIVE := --dist loadfile --numprocesses
 slurm-tests: setup
-	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE) 3
+	$(BIN)/python -m pytest tests/slurm -m 'real_slurm and not experiment' $(LIVE) 3 \
+	  --junitxml=$(JUNIT)/tests.xml
+
+slurm-matrix: setup
+	FORETIME_SLURM_RELEASES=all $(MAKE) test-slurm || true
+	$(BIN)/python -m tests.slurm.harness.release_matrix $(JUNIT)/*.xml
 
 # Where OpenPBS can't be built for want of its source, or root, the script and each test say so.
 test-pbs: setup

@@ -19,13 +19,32 @@ from tests.slurm.harness.slurm_releases import RELEASES, SlurmRelease, why_no_cl
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if _is_left_out(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.real_slurm)
             if _experiment_of(item) is not None:
                 item.add_marker(pytest.mark.experiment)
     items.sort(key=lambda item: _experiment_of(item) is not None)
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    """Whether a test's release is one that has a selection of the tests, without this one."""
+    release = _release_of(item)
+    if release is None or not release.sampled:
+        return False
+    return item.get_closest_marker("every_release") is None
+
+
+def _release_of(item: pytest.Item) -> SlurmRelease | None:
+    callspec = getattr(item, "callspec", None)
+    if callspec is None:
+        return None
+    found = callspec.params.get("release") or callspec.params.get("native_release")
+    return found if isinstance(found, SlurmRelease) else None
 
 
 def _experiment_of(item: pytest.Item) -> Experiment | None:
@@ -35,18 +54,16 @@ def _experiment_of(item: pytest.Item) -> Experiment | None:
 
 @pytest.fixture(scope="session", autouse=True)
 def experiments(request: pytest.FixtureRequest) -> dict[tuple[str, str], RunningExperiment]:
-    """Begin every experiment of the selected tests, on every release."""
+    """Begin every experiment of the selected tests, on the releases that they are selected for."""
     chosen = {
-        item.module.__name__: found
+        (item.module.__name__, release.name): (found, release)
         for item in request.session.items
-        if isinstance(item, pytest.Function) and (found := _experiment_of(item))
+        if isinstance(item, pytest.Function)
+        and (found := _experiment_of(item))
+        and (release := _release_of(item))
+        and not (why_no_cluster() or release.missing)
     }
-    usable = [release for release in RELEASES if not (why_no_cluster() or release.missing)]
-    return {
-        (module, release.name): RunningExperiment(run, release)
-        for module, run in chosen.items()
-        for release in usable
-    }
+    return {key: RunningExperiment(run, release) for key, (run, release) in chosen.items()}
 
 
 @pytest.fixture
@@ -68,17 +85,19 @@ def _demand(release: SlurmRelease) -> SlurmRelease:
 
 @pytest.fixture(scope="session", params=RELEASES, ids=str)
 def release(request: pytest.FixtureRequest) -> SlurmRelease:
-    """Each Slurm release of this machine in turn; skips where it is missing."""
+    """Each Slurm release of this machine in turn; skips where it is missing.
+
+    Of releases that are ``sampled`` only tests with the marker ``every_release``.
+    """
     return _demand(request.param)
 
 
-@pytest.fixture(scope="session")
-def native_release() -> SlurmRelease:
-    """The newest release with ``time_min_as_soft_limit``; skips where there is none."""
-    native = [release for release in RELEASES if release.soft_limit]
-    return _demand(
-        max(native, key=lambda found: found.version or (0, 0, 0)) if native else RELEASES[-1]
-    )
+@pytest.fixture(
+    scope="session", params=[each for each in RELEASES if each.soft_limit or each.missing], ids=str
+)
+def native_release(request: pytest.FixtureRequest) -> SlurmRelease:
+    """Each release with ``time_min_as_soft_limit`` in turn, as `release` gives them."""
+    return _demand(request.param)
 
 
 @pytest.fixture

@@ -10,41 +10,25 @@ import pytest
 from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import Ending
 from foretime_sidecar.clients.client import Cursor, JobChange, SchedulerClient
-from foretime_sidecar.clients.slurm.commands import SlurmCommands, SubprocessRunner
 from foretime_sidecar.clients.slurm.rest import SlurmRest
 from foretime_sidecar.clients.slurm.rest_connection import RestConnection
 from foretime_sidecar.daemon.sidecar import Sidecar
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.store.store import Store
 
+from tests.slurm.harness.busy_cluster import busy_cluster, commands_of
 from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_releases import SlurmRelease
 from tests.slurm.harness.slurm_rest import SlurmRest as Address
 from tests.support.client_checks import CHANGING, READING, Check
 
+pytestmark = pytest.mark.every_release
+
 
 @pytest.fixture(scope="module")
 def busy_with_rest(release: SlurmRelease) -> Iterator[tuple[SlurmCluster, Address]]:
-    """A cluster with accounting and slurmrestd; jobs that ended, one that runs, some that wait."""
-    slurm = SlurmCluster(release, conf={"PriorityType": "priority/multifactor"})
-    try:
-        slurm.add_accounting()
-        slurm.sacctmgr("add", "account", "physics")
-        slurm.sacctmgr("add", "user", "alice,bob", "account=physics")
-        address = slurm.add_rest()
-        ended = [slurm.sbatch("-t5", script="true"), slurm.sbatch("-t5", script="exit 3")]
-        ended.append(slurm.sbatch("-t5", "--array=1-2", script="true", user="bob"))
-        for job_id in ended:
-            slurm.wait_for_end(job_id)
-        slurm.wait_for_state(slurm.sbatch("-n16", "-t60"), "RUNNING")
-        for _ in range(3):
-            slurm.sbatch("-n16", "-t30")
-        slurm.sbatch("-n16", "-t30", "--array=1-5%2")
-        slurm.wait_for(lambda: len(_commands(slurm).site_factors()) == 4, "priorities")
-        slurm.wait_for(lambda: len(_commands(slurm).finished_since(Cursor())[0]) == 4, "accounting")
-        yield slurm, address
-    finally:
-        slurm.stop()
+    with busy_cluster(release) as busy:
+        yield busy
 
 
 @pytest.fixture
@@ -57,15 +41,11 @@ def address(busy_with_rest: tuple[SlurmCluster, Address]) -> Address:
     return busy_with_rest[1]
 
 
-def _commands(slurm: SlurmCluster, cluster: str = "") -> SlurmCommands:
-    return SlurmCommands(SubprocessRunner(str(slurm.commands), attempts=1), 0, cluster)
-
-
 def _rest(slurm: SlurmCluster, address: Address) -> SlurmRest:
     token = slurm.folder / "token"
     token.write_text(slurm.token())
     connection = RestConnection(address.url, "slurm", str(token), attempts=1)
-    return SlurmRest(connection, _commands(slurm), overlap_s=0)
+    return SlurmRest(connection, commands_of(slurm), overlap_s=0)
 
 
 @pytest.fixture(params=["commands", "slurmrestd"])
@@ -73,7 +53,7 @@ def client(request: pytest.FixtureRequest, busy: SlurmCluster, address: Address)
     """Each client."""
     if request.param == "slurmrestd":
         return _rest(busy, address)
-    return _commands(busy)
+    return commands_of(busy)
 
 
 @pytest.mark.parametrize("check", [*READING, *CHANGING], ids=lambda check: check.__name__)
@@ -94,11 +74,11 @@ def test_a_token_that_is_none_is_refused(
     (tmp_path / "token").write_text("none")
     connection = RestConnection(address.url, "slurm", str(tmp_path / "token"), attempts=1)
     with pytest.raises(SchedulerError):
-        SlurmRest(connection, _commands(busy)).queue()
+        SlurmRest(connection, commands_of(busy)).queue()
 
 
 def test_slurmrestd_reads_what_the_commands_print(busy: SlurmCluster, address: Address) -> None:
-    rest, commands = _rest(busy, address), _commands(busy)
+    rest, commands = _rest(busy, address), commands_of(busy)
     for _ in range(10):  # jobs start and end meanwhile: the queue must be the same before and after
         before, by_slurmrestd = commands.queue(), rest.queue()
         if commands.queue() == before:
@@ -111,7 +91,7 @@ def test_slurmrestd_reads_what_the_commands_print(busy: SlurmCluster, address: A
 
 
 def test_another_cluster_is_asked_by_name(busy: SlurmCluster) -> None:
-    by_name, here = _commands(busy, "lab"), _commands(busy)
+    by_name, here = commands_of(busy, "lab"), commands_of(busy)
 
     def alike() -> bool:  # something may have changed between the two
         return by_name.queue() == here.queue() and (
@@ -126,13 +106,13 @@ def test_another_cluster_is_asked_by_name(busy: SlurmCluster) -> None:
 
 def test_an_unknown_cluster_is_told(busy: SlurmCluster) -> None:
     with pytest.raises(SchedulerError, match="nowhere"):
-        _commands(busy, "nowhere").queue()
+        commands_of(busy, "nowhere").queue()
 
 
 def test_restarts_lose_and_double_nothing(busy: SlurmCluster, tmp_path: Path) -> None:
     """A sidecar that polls a little, dies, and is away while a job is requeued and ends."""
     settings = Settings.model_validate({"table": {"path": str(tmp_path / "table")}})
-    slurm, client = busy, _commands(busy)
+    slurm, client = busy, commands_of(busy)
     now = int(slurm.checked(["date", "+%s"]))
 
     def poll() -> set[tuple[str, int, str]]:
@@ -169,7 +149,7 @@ def test_restarts_lose_and_double_nothing(busy: SlurmCluster, tmp_path: Path) ->
 
 
 def test_changes_of_array_tasks(busy: SlurmCluster) -> None:
-    client = _commands(busy)
+    client = commands_of(busy)
     array = next(j.request.array_id for j in client.queue().jobs if j.request.array_id)
     client.update([JobChange(f"{array}_3", time_limit=600)])
     seen = {job.request.job_id: job for job in client.queue().jobs}

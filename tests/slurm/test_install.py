@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from foretime_sidecar.table.table import Mechanism, Mode, TableRow, TableSettings
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
@@ -89,6 +90,7 @@ class Administrator:
         return self.cluster.sbatch("-t", "60", "--hold")
 
 
+@pytest.mark.every_release
 def test_a_site_can_be_installed_disabled_enabled_and_uninstalled(slurm: SlurmCluster) -> None:
     admin = Administrator(slurm)
     conf = admin.etc / "slurm.conf"

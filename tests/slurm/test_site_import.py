@@ -46,6 +46,7 @@ def without_moments(site: SlurmSite) -> SlurmSite:
     )
 
 
+@pytest.mark.every_release
 def test_live_and_saved_are_one(cluster: SlurmCluster, tmp_path: Path) -> None:
     live = imported("--commands-dir", str(cluster.commands), output=tmp_path / "live.toml")
     saved = tmp_path / "saved"

@@ -57,6 +57,7 @@ def test_clients_answer_outside_and_inside(slurm: SlurmCluster) -> None:
     assert outside["user_name"] == inside["user_name"] == "dave"
 
 
+@pytest.mark.every_release
 def test_hook_is_loaded_by_slurmctld(slurm: SlurmCluster) -> None:
     slurm.install_hook([TableRow("user", "alice", 0, 200_000)])
     job = slurm.job(slurm.sbatch("-t", "60", "--hold"))

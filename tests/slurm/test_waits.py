@@ -52,6 +52,7 @@ def ask(daemon: Daemon, *arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments, "--socket", daemon.address.removeprefix("unix:")])
 
 
+@pytest.mark.every_release
 def test_waits_of_jobs_in_the_queue_and_to_come(slurm: SlurmCluster, daemon: Daemon) -> None:
     first, second = sorted(slurm.jobs(), key=lambda job: int(job["JobId"]))
     assert ask(daemon, first["JobId"]).output.startswith("It started at ")

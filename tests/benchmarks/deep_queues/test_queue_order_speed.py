@@ -22,7 +22,7 @@ JOBS = 1000
 GOAL_S = 2.0
 
 
-@pytest.fixture(params=RELEASES, ids=str)
+@pytest.fixture(params=[each for each in RELEASES if not each.sampled], ids=str)
 def slurm(request: pytest.FixtureRequest) -> Iterator[SlurmCluster]:
     """A cluster that is full, and 1,000 jobs that wait for it."""
     release: SlurmRelease = request.param

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 from foretime_estimators.jobs.errors import InputError, SchedulerError
@@ -24,6 +22,7 @@ from tests.support.slurm.pyslurm_module import (
     PyslurmError,
     RecordedCommands,
     pyslurm_of,
+    told_by_pyslurm,
 )
 
 
@@ -53,11 +52,8 @@ def test_reading_passes_the_shared_checks(check: Check, client: PySlurm) -> None
 
 
 def test_it_reads_the_queue_that_squeue_prints(client: PySlurm, folder: Path) -> None:
-    # It tells nothing of nodes, nor what else forward runs on them need of jobs.
-    untold: dict[str, Any] = {"name": "", "dependency": "", "array_limit": None, "asked": None}
-    untold |= {"nice": 0, "licenses": "", "ages_since": None}
     printed = SlurmCommands(RecordedCommands(folder)).queue().jobs
-    expected = tuple(replace(job, has_nodes=(), **untold) for job in printed)
+    expected = tuple(map(told_by_pyslurm, printed))
     assert tuple(client.queue().jobs) == expected
     # Allocated, mixed and idle nodes whole; of the draining and the lost one what jobs have.
     assert client.queue().processors == 4 + 4 + 4 + 3 + 4
@@ -101,6 +97,12 @@ def test_a_pyslurm_that_is_not_there_or_does_not_load(
     (tmp_path / "pyslurm.py").write_text("raise ImportError('libslurm.so.44: no such file')")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(InputError, match=r"does not load here: libslurm\.so\.44: no such file"):
+        import_pyslurm()
+    fatal = "python: fatal: Unable to process configuration file"
+    (tmp_path / "pyslurm.py").write_text(
+        f"import os, sys\nprint({fatal!r}, file=sys.stderr, flush=True)\nos._exit(1)"
+    )
+    with pytest.raises(InputError, match=rf"does not load: {fatal}; check slurm\.conf and .*User"):
         import_pyslurm()
     (tmp_path / "pyslurm.py").write_text("__version__ = '25.11.2'")
     assert isinstance(import_pyslurm(), ModuleType)

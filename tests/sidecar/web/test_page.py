@@ -135,6 +135,20 @@ def test_who_is_not_known_sees_no_job(get: Get) -> None:
     assert "30 jobs of other people wait, too." in reply.text
 
 
+def test_a_link_with_a_job_shows_that_job(get: Get) -> None:
+    waiting = get("/?job=3")
+    assert waiting.text.count('role="rowheader"') == 1
+    assert "Job 3" in words(waiting)
+    assert "All waiting jobs" in words(waiting)
+    assert "It started at" in words(get("/?job=1"))
+    assert "No job 999 is in the queue" in words(get("/?job=999"))
+    others = get("/?job=3", caller=NOBODY)
+    assert 'role="rowheader"' not in others.text
+    assert "No job 3 of yours is in the queue" in words(others)
+    assert "Whether job 3 is yours is not known" in words(get("/?job=3", caller=UNKNOWN))
+    assert "<i>" not in get("/?job=<i>").text
+
+
 def test_names_that_are_markup_are_shown_as_text(get: Get) -> None:
     reply = get("/?page=2")
     assert "<script>alert" not in get().text + reply.text

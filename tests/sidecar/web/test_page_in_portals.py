@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -72,6 +74,62 @@ def test_the_portal_serves_the_page_and_its_files(ondemand: ModuleType) -> None:
 def test_addresses_are_relative_to_a_folder(ondemand: ModuleType) -> None:
     status, headers, _ = ask(ondemand, "")
     assert (status, headers["location"]) == ("302 Found", "/pun/sys/foretime/")
+
+
+def ruby(program: str, *arguments: str, **environment: str) -> str:
+    """Run Ruby, which Open OnDemand's dashboard is written in; skips where there is none."""
+    if shutil.which("ruby") is None:
+        pytest.skip("no ruby: apt-get install ruby")
+    reply = subprocess.run(
+        ["ruby", "-ryaml", "-rerb", "-rjson", "-e", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+    assert reply.returncode == 0, reply.stderr
+    return reply.stdout
+
+
+def widget(repository: Path, socket_path: str) -> str:
+    """Render the widget as Rails renders a partial, with its marks that trim lines."""
+    return ruby(
+        "print ERB.new(File.read(ARGV[0]), trim_mode: '-').result",
+        str(repository / "contrib/ondemand/widgets/_foretime.html.erb"),
+        FORETIME_SOCKET=socket_path,
+    )
+
+
+def test_the_widget_shows_waiting_jobs_with_links_to_the_page(
+    ondemand: ModuleType, repository: Path
+) -> None:
+    shown = widget(repository, ondemand.SOCKET)
+    assert '<a href="/pun/sys/foretime/?job=2#jobs-title">2</a>' in shown
+    assert re.search(r">2</a></td>\s*<td>\d+ (min|h)</td>\s*<td>\d+ h</td>", shown), shown
+    assert "<%" not in shown
+    # Where the link leads.
+    assert '<h2 id="jobs-title">Job 2</h2>' in ask(ondemand, "/", "job=2")[2]
+
+
+def test_the_widget_says_so_without_a_daemon(repository: Path) -> None:
+    shown = widget(repository, "/nowhere")
+    assert ">Forecasts are not available now.</p>" in shown
+    assert "No such file or directory" in shown
+
+
+def test_the_app_and_the_layout_are_as_ondemand_reads_them(repository: Path) -> None:
+    """A manifest of the names that its class Manifest knows; a widget is a partial of its name."""
+    folder = repository / "contrib/ondemand"
+    read = "print JSON.generate(YAML.safe_load(File.read(ARGV[0])))"
+    manifest = json.loads(ruby(read, str(folder / "foretime/manifest.yml")))
+    known = {"name", "description", "icon", "url", "category", "subcategory", "role", "metadata"}
+    assert manifest.keys() <= known | {"new_window", "caption"}
+    layout = json.loads(ruby(read, str(folder / "foretime.yml")))["dashboard_layout"]
+    columns = [column for row in layout["rows"] for column in row["columns"]]
+    assert sum(column["width"] for column in columns) == 12
+    assert "foretime" in [name for column in columns for name in column["widgets"]]
+    assert (folder / "widgets/_foretime.html.erb").exists()
 
 
 def test_only_questions_are_handed_on(ondemand: ModuleType) -> None:

@@ -34,6 +34,8 @@ class LiveSidecar:
         Users with a history: their jobs are planned with a fifth, whole minutes.
     more
         Settings by section and key.
+    pyslurm
+        The folder that pyslurm is installed in, which then asks Slurm.
 
     Attributes
     ----------
@@ -48,6 +50,7 @@ class LiveSidecar:
         cluster: SlurmCluster,
         users: tuple[str, ...] = ("alice",),
         more: dict[str, dict[str, object]] | None = None,
+        pyslurm: Path | None = None,
     ) -> None:
         self.cluster = cluster
         self.folder = cluster.folder / "sidecar"
@@ -62,6 +65,7 @@ class LiveSidecar:
         settings = {
             "scheduler": {
                 "commands_dir": str(cluster.commands),
+                "client": "commands" if pyslurm is None else "pyslurm",
                 "poll_interval_s": 1,
                 "longest_poll_interval_s": 1,
             },
@@ -90,6 +94,7 @@ class LiveSidecar:
         self.settings = Settings.model_validate(settings)
         self.settings_file = self.folder / "foretime.toml"
         self.settings_file.write_text(to_toml(self.settings))
+        self._environment = {} if pyslurm is None else {"PYTHONPATH": str(pyslurm)}
         self._learn(users)
         self._daemon: subprocess.Popen[bytes] | None = None
         self.start()
@@ -127,7 +132,10 @@ class LiveSidecar:
         program = Path(sys.executable).with_name("foretime")
         command = f"echo $$ >{self._pid_file}; exec {program} serve --settings {self.settings_file}"
         self._daemon = self.cluster.namespace.start(
-            ["sh", "-c", command], log=self.log, in_root=False
+            ["sh", "-c", command],
+            log=self.log,
+            in_root=False,
+            environment=self._environment,
         )
         return self._daemon
 

@@ -195,7 +195,8 @@ def record(release: SlurmRelease) -> None:
 
 if __name__ == "__main__":
     for each in RELEASES:
+        if sys.argv[1:] and each.name not in sys.argv[1:]:
+            continue
         if each.missing:
             sys.exit(f"no Slurm to record: {each.missing}")
-        if not sys.argv[1:] or each.name in sys.argv[1:]:
-            record(each)
+        record(each)

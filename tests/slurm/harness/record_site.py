@@ -105,10 +105,11 @@ def main(words: list[str]) -> None:
         like = Path(words[at + 1]), words[at + 2]
         del words[at : at + 3]
     for release in RELEASES:
+        if words and release.name not in words:
+            continue
         if release.missing:
             sys.exit(f"no Slurm to record: {release.missing}")
-        if not words or release.name in words:
-            _record(release, like)
+        _record(release, like)
 
 
 def _record(release: SlurmRelease, like: tuple[Path, str] | None) -> None:

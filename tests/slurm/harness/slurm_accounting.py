@@ -95,7 +95,7 @@ def start_accounting(
         "StorageUser": "slurm",
         "StorageLoc": "slurm_acct_db",
     }
-    if not why_no_rest(namespace.root):
+    if not why_no_rest(namespace.release):
         values |= write_jwt_key(folder)  # slurmrestd hands its callers' tokens on to slurmdbd
     conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
     conf.chmod(0o600)

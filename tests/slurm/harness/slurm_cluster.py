@@ -126,7 +126,7 @@ class SlurmCluster:
             shutil.rmtree(self.folder, ignore_errors=True)
             self._ports.close()
             raise
-        self.namespace = SlurmNamespace(self.folder, release.root)
+        self.namespace = SlurmNamespace(self.folder, release)
         try:
             (self.folder / "run/namespace.pid").write_text(str(self.namespace.pid))
             self._start_munge()
@@ -428,7 +428,7 @@ class SlurmCluster:
 
     def add_rest(self) -> SlurmRest:
         """Add slurmrestd, with JWT; skips the test if it is missing."""
-        _skip_if(slurm_rest.why_no_rest(self.release.root))
+        _skip_if(slurm_rest.why_no_rest(self.release))
         self.set_conf(slurm_rest.write_jwt_key(self.folder), restart=True)
         rest = slurm_rest.start_rest(self.folder, self.namespace, self._ports.take())
         self.wait_for(rest.socket.exists, "slurmrestd", READY_S)

@@ -142,12 +142,7 @@ def write_configuration(
     _replace(conf, configuration.text())
     if release.cgroups_optional:
         _replace(folder / "etc" / "cgroup.conf", "CgroupPlugin=disabled\n")
-    _replace(folder / "client.conf", f"Include {conf}\nPluginDir={_library_folders(release)[-1]}\n")
-
-
-def _library_folders(release: SlurmRelease) -> list[Path]:
-    system = sorted(release.root.glob("usr/lib/*-linux-gnu*"))
-    return [*system, *(folder / "slurm-wlm" for folder in system)]
+    _replace(folder / "client.conf", f"Include {conf}\nPluginDir={release.plugins}\n")
 
 
 def write_commands(folder: Path, release: SlurmRelease) -> Path:
@@ -159,10 +154,10 @@ def write_commands(folder: Path, release: SlurmRelease) -> Path:
     commands = folder / "commands"
     commands.mkdir()
     loader = next(iter(sorted(release.root.glob("lib*/ld-linux*.so*"))), None)
-    libraries = ":".join(map(str, _library_folders(release)))
+    libraries = ":".join(map(str, [*release.files("lib/*-linux-gnu*"), release.plugins]))
     for name in COMMANDS:
-        program = release.root / "usr/bin" / name
-        if not program.exists():
+        program = next(iter(release.files(f"bin/{name}")), None)
+        if program is None:
             continue
         load = [] if release.root == Path("/") else [str(loader), "--library-path", libraries]
         script = commands / name

@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.slurm.harness.slurm_releases import SlurmRelease
 from tests.support.processes.own_namespaces import OwnNamespaces
 
 _SCRIPT = Path(__file__).with_name("slurm_namespace.sh")
-_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 _END_S = 20
 
 
@@ -20,15 +20,16 @@ class SlurmNamespace:
     ----------
     folder
         The cluster's folder, removed at the end; holds ``passwd``, ``group`` and ``etc``.
-    root
-        Of the release's programs.
+    release
+        Whose programs run in it.
     """
 
-    def __init__(self, folder: Path, root: Path) -> None:
-        self.folder, self.root = folder, root
+    def __init__(self, folder: Path, release: SlurmRelease) -> None:
+        self.folder, self.release, self.root = folder, release, release.root
         self._daemons: list[subprocess.Popen[bytes]] = []
         kinds = ("--mount", "--pid")
-        self._inside = OwnNamespaces(folder, kinds, _SCRIPT, _ENVIRONMENT, [str(root)])
+        self._environment = {"PATH": release.search_path, "LC_ALL": "C"}
+        self._inside = OwnNamespaces(folder, kinds, _SCRIPT, self._environment, [str(self.root)])
         self.pid = self._inside.pid
 
     def command(
@@ -74,7 +75,7 @@ class SlurmNamespace:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
-                env={**_ENVIRONMENT, **(environment or {})},
+                env={**self._environment, **(environment or {})},
                 start_new_session=True,
             )
         self._daemons.append(daemon)

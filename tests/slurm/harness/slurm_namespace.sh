@@ -22,6 +22,9 @@ if [ "$root" != / ]; then
   mount --rbind /dev "$root/dev"
   mount -t tmpfs -o mode=0755 run "$root/run"
   mount -t tmpfs -o mode=1777 tmp "$root/tmp"
+  # Else slurmctld asks a name server who a client at 127.0.0.1 is, and a request may wait for 5 s.
+  touch "$root/etc/hosts"
+  mount --bind /etc/hosts "$root/etc/hosts"
   mkdir -p "$root$folder"
   mount --bind "$folder" "$root$folder"
   for file in passwd group; do mount --bind "$folder/$file" "$root/etc/$file"; done

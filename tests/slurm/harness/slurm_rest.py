@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.slurm.harness.slurm_conf import REST_UID, SLURM_UID
 from tests.slurm.harness.slurm_namespace import SlurmNamespace
+from tests.slurm.harness.slurm_releases import SlurmRelease
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def start_rest(folder: Path, namespace: SlurmNamespace, port: int) -> SlurmRest:
     return SlurmRest(f"http://127.0.0.1:{port}", rest / "socket")
 
 
-def why_no_rest(root: Path) -> str:
+def why_no_rest(release: SlurmRelease) -> str:
     """Say what is missing of it; empty if slurmrestd can be had."""
-    if not shutil.which("slurmrestd", path=f"{root}/usr/sbin"):
-        return f"no slurmrestd in {root}: apt-get install slurmrestd"
-    if not list(root.glob("usr/lib/*/slurm-wlm/rest_auth_jwt.so")):
-        return f"no JWT plugin in {root}: apt-get install slurm-wlm-jwt-plugin"
+    if not release.has("slurmrestd"):
+        return f"no slurmrestd in {release.folder}: apt-get install slurmrestd"
+    if release.plugins is None or not (release.plugins / "rest_auth_jwt.so").exists():
+        return f"no JWT plugin in {release.folder}: apt-get install slurm-wlm-jwt-plugin"
     return ""

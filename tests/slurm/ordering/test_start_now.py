@@ -27,6 +27,7 @@ def site(slurm: SlurmCluster) -> Iterator[RaisingSite]:
     site.kill()
 
 
+@pytest.mark.every_release
 def test_slurm_starts_what_is_expected_to_end_in_time(
     slurm: SlurmCluster, site: RaisingSite
 ) -> None:

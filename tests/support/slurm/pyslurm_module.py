@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from foretime_sidecar.clients.client import QueuedJob
 from foretime_sidecar.clients.slurm.numbers import number
 
 ASSETS = Path(__file__).parents[2] / "assets/slurm"
@@ -70,6 +72,13 @@ def shown_by_pyslurm(job: Mapping[str, Any]) -> dict[str, Any]:
         "admin_comment": job["admin_comment"] or None,
         "comment": job["comment"] or None,
     }
+
+
+def told_by_pyslurm(job: QueuedJob) -> QueuedJob:
+    """Leave out what the client does not read: nodes, and what forward runs on them need else."""
+    untold: dict[str, Any] = {"name": "", "dependency": "", "array_limit": None, "asked": None}
+    untold |= {"nice": 0, "licenses": "", "ages_since": None, "has_nodes": ()}
+    return replace(job, **untold)
 
 
 def pyslurm_of(jobs: Iterable[Mapping[str, Any]]) -> SimpleNamespace:

@@ -8,6 +8,9 @@ reads no site factors; and it makes a request for each change. Written for pyslu
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +18,7 @@ from foretime_estimators.jobs.errors import InputError, SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import MINUTE_S
 
+from foretime_sidecar.clients.child_process import said_by, spawn
 from foretime_sidecar.clients.client import (
     UNLIMITED_S,
     ControllerLoad,
@@ -38,6 +42,14 @@ from foretime_sidecar.clients.slurm.queue_json import (
 )
 from foretime_sidecar.clients.slurm.release import slurm_release
 
+# Slurm's library reads slurm.conf as it is loaded, and ends the process if it can't use it.
+_TRIAL = """
+try:
+    import pyslurm
+except ImportError:
+    pass
+"""
+_TRIAL_S = 60
 _UP = ("IDLE", "MIXED", "ALLOCATED", "COMPLETING")
 
 
@@ -47,8 +59,10 @@ def import_pyslurm() -> Any:  # noqa: ANN401 - it is optional, and ships no type
     Raises
     ------
     InputError
-        If it is not installed, or was built for another Slurm than this machine's.
+        If it is not installed, was built for another Slurm than this machine's, or can't use its
+        slurm.conf.
     """
+    _try_import()
     try:
         return importlib.import_module("pyslurm")
     except ModuleNotFoundError as error:
@@ -62,6 +76,22 @@ def import_pyslurm() -> Any:  # noqa: ANN401 - it is optional, and ships no type
             f'scheduler.client = "pyslurm": pyslurm does not load here: {error}; install the '
             'release of the site\'s Slurm, or set "commands"'
         ) from error
+
+
+def _try_import() -> None:
+    """Import pyslurm in a process of its own, which may end of it."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        trial = spawn([sys.executable, "-c", _TRIAL], _TRIAL_S, environment)
+        failure = said_by(trial) if trial.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        failure = str(error)
+    if failure:
+        raise InputError(
+            f'scheduler.client = "pyslurm": Slurm\'s library does not load: {failure}; check '
+            "slurm.conf and that its SlurmUser is a user of this machine, install the pyslurm of "
+            'the site\'s Slurm, or set "commands"'
+        )
 
 
 class PySlurm:

@@ -24,7 +24,7 @@ from foretime_sidecar.daemon.self_metrics import Health
 from foretime_sidecar.forecast_answer.advice import Advice
 from foretime_sidecar.forecast_answer.coarsening import coarse_count
 from foretime_sidecar.forecast_answer.forecast import BriefForecast
-from foretime_sidecar.forecasts.forecast_board import JobForecast
+from foretime_sidecar.forecasts.forecast_board import Board, JobForecast
 from foretime_sidecar.forecasts.job_question import JobParameters
 from foretime_sidecar.forecasts.wait_forecasting import RELIABILITY_DAYS
 from foretime_sidecar.job_options.sbatch_options import OF_CHUNKS
@@ -174,6 +174,8 @@ class _Page:
             "queues": [],
             "wrong": [],
             **dict.fromkeys(("trouble", "queue", "answer", "maps", "no_map", "record")),
+            "linked": parameters.get("job", "").strip()[:_LONGEST],
+            "said_of_linked": "",
             **_jobs([], 0, (1, 1), now),
         }
         try:
@@ -192,7 +194,13 @@ class _Page:
             "iso": datetime.fromtimestamp(board.made_at, UTC).isoformat(),
             "order": self._order(caller, now),
         }
-        rows, numbers = _on_page(seen, parameters.get("page", "1"))
+        rows: Sequence[JobForecast]
+        if shown["linked"]:
+            rows, numbers = self._linked(board, shown["linked"], caller), (1, 1)
+            if not rows:
+                shown["said_of_linked"] = self._said_of(shown["linked"], caller, now)
+        else:
+            rows, numbers = _on_page(seen, parameters.get("page", "1"))
         others = self._desk.others(board, seen, caller)
         shown |= _jobs(self._desk.briefly(board, rows, caller), others, numbers, now)
         shown |= self._maps(caller, now)
@@ -214,6 +222,18 @@ class _Page:
             shown["wrong"] = [_wrong(error, labels, asked)]
             return 400 if isinstance(error, InputError) else 503, shown
         return 200, shown
+
+    def _linked(self, board: Board, job_id: str, caller: Caller) -> list[JobForecast]:
+        """Give the waiting job that a link names, if the caller may see it."""
+        row = board.pending_job(job_id)
+        return [row] if row is not None and caller.sees_job(row.request.user) else []
+
+    def _said_of(self, job_id: str, caller: Caller, now: int) -> str:
+        """Say of a job that does not wait that it has started, or that there is none."""
+        try:
+            return headline(self._desk.of_job(job_id, caller), now)
+        except ApiError as error:
+            return f"{_sentence(error.what)} {_sentence(error.remedy)}"
 
     def _trouble(self, made_at: int, now: int) -> dict[str, str] | None:
         """Say why what is shown is not of now, if it is not."""
