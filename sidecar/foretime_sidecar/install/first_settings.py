@@ -46,9 +46,9 @@ def pbs_settings(commands_dir: str, home: Path | None) -> str:
 
 
 def _folder_of(command: str) -> str:
-    """Give the folder of a command that a service would not find; "" if it would."""
-    found = shutil.which(command)
-    if found is None or shutil.which(command, path=_SERVICE_PATH):
+    """Give the folder of a command, of which a service would find none or another; else ""."""
+    found, of_service = shutil.which(command), shutil.which(command, path=_SERVICE_PATH)
+    if found is None or (of_service and Path(found).resolve() == Path(of_service).resolve()):
         return ""
     return str(Path(found).parent)
 

@@ -91,8 +91,8 @@ class StandInSystemd:
                 asked.unlink()
                 try:
                     code, said = self._answer(words)
-                except Exception as error:  # the client must not wait for ever
-                    code, said = 70, repr(error)
+                except (RuntimeError, OSError, TimeoutError) as error:
+                    code, said = 1, str(error)
                 answer = asked.with_suffix(".answer")
                 answer.with_suffix(".part").write_text(f"{code}\n{said}\n")
                 answer.with_suffix(".part").rename(answer)
