@@ -1,4 +1,4 @@
-"""A live PBS server's host as a site's: what Foretime writes to stays within the server's folder."""
+"""A live PBS server's host as a site's: what Foretime writes stays within the server's folder."""
 
 from __future__ import annotations
 

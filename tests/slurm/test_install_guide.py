@@ -1,4 +1,4 @@
-"""docs/install_slurm.md on a live cluster: each of its commands, from nothing to observe and back."""
+"""docs/install_slurm.md on a live cluster: all of it, from nothing to observe and back."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.support.processes.site_host import SiteHost
 
 NOT_RUN: Mapping[str, str] = {
-    "apt-get install --yes ./foretime_*.deb": "the package is built and installed by its own tests",
-    "dnf install --assumeyes ./foretime-*.rpm": "the package is built and installed by its own tests",
+    "apt-get install --yes ./foretime_*.deb": "packages are installed by their own tests",
+    "dnf install --assumeyes ./foretime-*.rpm": "packages are installed by their own tests",
     "python3 -m venv /opt/foretime": "a stand-in is there: tests/support/processes/opt_foretime.py",
     "/opt/foretime/bin/pip install ./foretime-*.whl": "as the line before",
     "ln --symbolic --force /opt/foretime/bin/foretime /usr/local/bin/foretime": "it is on the PATH",

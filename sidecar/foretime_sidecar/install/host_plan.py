@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
@@ -227,7 +227,7 @@ def plan_units(plan: HostPlan, drop_in: str = "") -> None:
     if drop_in:
         for unit in UNITS[:2]:
             files[f"{_UNIT_FOLDER}/{unit}.d/{drop_in}"] = f"systemd/foretime.service.d/{drop_in}"
-    changed = False
+    first = len(plan.steps)
     for path, name in files.items():
         text = contrib_file(name).read_text(encoding="utf-8")
         text = text.replace("/usr/bin/foretime", str(program))
@@ -243,8 +243,9 @@ def plan_units(plan: HostPlan, drop_in: str = "") -> None:
         if not place.parent.is_dir():
             _plan_folder(plan, Path(path).parent, "0755", "root")
         plan.file(FileChange(place, before, text.encode()))
-        changed = True
+    changed = len(plan.steps) > first
     if changed:
+        plan.steps[first] = _reloading(host, plan.steps[first])
         plan.command("systemctl", "daemon-reload")
     if not all(host.succeeds("systemctl", "is-enabled", "--quiet", unit) for unit in ENABLED):
         stop = ("systemctl", "disable", "--now", *ENABLED)
@@ -253,6 +254,17 @@ def plan_units(plan: HostPlan, drop_in: str = "") -> None:
         host.succeeds("systemctl", "is-active", "--quiet", unit) for unit in ENABLED
     ):
         plan.command("systemctl", "restart", *ENABLED)
+
+
+def _reloading(host: Host, step: Step) -> Step:
+    """Give the same step, after whose undoing, the last of the units', systemd reads them anew."""
+
+    def undo() -> None:
+        if step.undo is not None:
+            step.undo()
+        host.run("systemctl", "daemon-reload")
+
+    return replace(step, undo=undo)
 
 
 def _refuse_hidden(program: Path) -> None:

@@ -1,4 +1,4 @@
-"""A live cluster's controller as a site's host: what Foretime writes to stays within the cluster."""
+"""A live cluster's controller as a site's host: what Foretime writes stays within it."""
 
 from __future__ import annotations
 

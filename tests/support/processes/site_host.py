@@ -79,12 +79,14 @@ class SiteHost:
             raise RuntimeError(f"{line}: {reply.returncode}\n{reply.stdout}{reply.stderr}\n{log}")
         return reply.stdout
 
-    def files(self) -> dict[str, str]:
-        """Give what is where an installation writes: each file's or folder's owner, mode, digest."""
+    def files(self) -> set[str]:
+        """Give what is where an installation writes: owners, modes, digests, rights of its user."""
         places = " ".join((*self._configuration, *_WRITTEN))
-        found = self.shell(
-            f"find {places} -printf '%p %U:%G %m\\n' 2>&- | sort; getfacl -pR /var/spool/pbs 2>&- || true"
+        told = (
+            f"find {places} -printf '%p %U:%G %m\\n' 2>&-",
+            f"find {places} -type f -exec sha256sum {{}} + 2>&-",
+            "getfacl -pRs /var/spool/pbs 2>&- | grep user:foretime",
         )
-        digests = self.shell(f"find {places} -type f -exec sha256sum {{}} + 2>&- | sort || true")
-        lines = [*found.stdout.splitlines(), *digests.stdout.splitlines()]
-        return {line: "" for line in lines}
+        return {
+            line for command in told for line in self.shell(f"{command} || true").stdout.split("\n")
+        }
