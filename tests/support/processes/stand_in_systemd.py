@@ -18,7 +18,7 @@ _POLL_S = 0.05
 _CLIENT = """\
 #!/bin/sh
 ask={folder}/$$
-printf '%s\\n' "$*" >"$ask.new" && mv "$ask.new" "$ask.asked"
+printf '%s\\n' "$*" >"$ask.new" && mv "$ask.new" "$ask.asked" || exit 1
 while [ ! -e "$ask.answer" ]; do sleep {poll_s}; done
 read -r code <"$ask.answer"
 tail -n +2 "$ask.answer" >&2
