@@ -44,8 +44,7 @@ class Host:
         """
         done = self._spawn(argv)
         if done.returncode != 0:
-            remedy = "" if os.geteuid() == 0 else "; be root"
-            raise StateError(f"{' '.join(argv)}: {said_by(done)}{remedy}")
+            raise StateError(f"{' '.join(argv)}: {said_by(done)}")
         return done.stdout
 
     def succeeds(self, *argv: str) -> bool:
@@ -61,6 +60,11 @@ class Host:
             ) from error
         except subprocess.TimeoutExpired as error:
             raise StateError(f"{' '.join(argv)} did not end within {_PATIENCE_S} s") from error
+
+    @property
+    def is_root(self) -> bool:
+        """Whether its commands run as root."""
+        return os.geteuid() == 0
 
     @property
     def runs_systemd(self) -> bool:

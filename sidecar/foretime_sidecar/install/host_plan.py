@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Callable
@@ -167,6 +168,8 @@ def plan_host(
     SchedulerError, StateError
         If it can't be told how things are.
     """
+    if not host.is_root:
+        raise InputError("be root: much that an installation looks at and changes is root's alone")
     plan = HostPlan.begin(host, settings_file)
     plan_user(plan)
     plan_folders(plan, settings)
@@ -276,6 +279,11 @@ def _refuse_hidden(program: Path) -> None:
             )
 
 
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # the site has something else there
+        folder.rmdir()
+
+
 def undo_host(host: Host, settings_file: Path) -> tuple[list[Step], Callable[[], None]]:
     """Give the steps that undo what stands in the record, and what forgets the record."""
     path = _record_path(host, settings_file)
@@ -292,6 +300,11 @@ def undo_host(host: Host, settings_file: Path) -> tuple[list[Step], Callable[[],
             content = file.content_before()
             shown = f"rm {name}" if content is None else f"{name}: as it was before"
             steps.append(Step(shown, lambda place=place, content=content: put_file(place, content)))  # type: ignore[misc]
+    steps += [
+        Step(f"rmdir {folder}", lambda folder=folder: _remove_empty(folder))  # type: ignore[misc]
+        for folder in sorted({Path(name).parent for name in record.files})
+        if folder.suffix == ".d"
+    ]
     if record.files and host.runs_systemd:
         steps.append(
             Step("systemctl daemon-reload", lambda: host.run("systemctl", "daemon-reload"))
