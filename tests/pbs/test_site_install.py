@@ -128,7 +128,7 @@ def test_it_is_installed_once_and_taken_out_again(site: Site) -> None:
         ["everything is as it should be: nothing to do"],
     )
     shown = json.loads(site.host.checked("foretime install pbs --json"))
-    assert shown == {"host": [], "files": {}, "commands": []}
+    assert shown == {"host": [], "files": {}, "commands": [], "notes": []}
     assert site.state()[1:] == installed
 
     site.host.checked("foretime uninstall pbs --yes")

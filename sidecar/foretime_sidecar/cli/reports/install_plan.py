@@ -14,9 +14,11 @@ NOTHING_TO_DO = "everything is as it should be: nothing to do"
 _MOST_LINES = 40  # of a file's differences
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
+def plan_json(host: HostPlan | None, plan: Plan) -> dict[str, Any]:
     """Give what an installation would change for JSON."""
+    steps, notes = host_json(host)
     return {
+        "host": steps,
         "packages": plan.packages,
         "slurm_conf": plan.lines,
         "files": [
@@ -25,13 +27,13 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         ],
         "script_line": plan.script_line,
         "links": {str(link): target for link, target in plan.links.items()},
-        "notes": plan.notes,
+        "notes": [*notes, *plan.notes],
     }
 
 
-def host_json(plan: HostPlan | None) -> list[str]:
-    """Give what would be done on the host for JSON; nothing where there is no plan."""
-    return [] if plan is None else [step.shown for step in plan.steps]
+def host_json(plan: HostPlan | None) -> tuple[list[str], list[str]]:
+    """Give what would be done on the host, and its notes; nothing where there is no plan."""
+    return ([], []) if plan is None else ([step.shown for step in plan.steps], plan.notes)
 
 
 def host_lines(plan: HostPlan | None) -> Iterator[str]:

@@ -161,7 +161,8 @@ def install_pbs(
         lines += [f"qmgr -c '{directive}'" for directive in pbs_ranks.rank_directives(server)]
     if as_json:
         files = {config_name: config} if directives else {}
-        shown = {"host": host_json(plan), "files": files, "commands": lines}
+        host, notes = host_json(plan)
+        shown = {"host": host, "files": files, "commands": lines, "notes": notes}
         typer.echo(json.dumps(shown, indent=2))
         return
     if not lines and (plan is None or not plan.steps):
@@ -267,7 +268,7 @@ def install_slurm(
         doctor = _Doctor(chosen, "slurm", folder, conf)
         _carry_out(plan, put_hook, hook.notes, doctor, as_json=as_json)
     elif as_json:
-        typer.echo(json.dumps({"host": host_json(plan)} | plan_json(hook), indent=2))
+        typer.echo(json.dumps(plan_json(plan, hook), indent=2))
     else:
         say("\n".join(plan_lines(site, plan, hook)))
 

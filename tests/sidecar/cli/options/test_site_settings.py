@@ -153,7 +153,7 @@ def test_without_a_file_the_commands_say_so(run: Run, default: Path) -> None:
     assert (first["check"], first["health"], first["message"]) == ("settings", "warning", missing)
     code, said, err = run("install", "pbs", "--hook-only", "--json")
     assert (code, err) == (0, f"note: {missing}\n")
-    assert set(json.loads(said)) == {"host", "files", "commands"}
+    assert set(json.loads(said)) == {"host", "files", "commands", "notes"}
 
 
 @pytest.mark.parametrize(
