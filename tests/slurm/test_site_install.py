@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ def slurmdbd_down(site: Site) -> Iterator[None]:
         yield
     finally:
         site.cluster.checked(["kill", "-CONT", pid])
+        for daemon in site.cluster.namespace._daemons:  # nsenter stops itself with its child
+            daemon.send_signal(signal.SIGCONT)
 
 
 @contextmanager

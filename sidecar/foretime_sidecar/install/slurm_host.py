@@ -30,7 +30,7 @@ def running_groups(configuration: Mapping[str, str]) -> frozenset[int] | None:
     except (OSError, ValueError):
         return None
     values = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    if values["Name"].strip() != "slurmctld":
+    if not values["Name"].strip().startswith("slurmctld"):  # Debian's is slurmctld-wlm
         return None
     own = values["Gid"].split()[1]
     return frozenset(map(int, (own, *values["Groups"].split())))
