@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from foretime_sidecar.cli import main
 from foretime_sidecar.cli.options import daemon_options
+from foretime_sidecar.install import host
 from foretime_sim.logs.swf import write_swf
 from foretime_sim.models import lublin2003
 from foretime_sim.workloads.job_log import log_of_workload
@@ -67,7 +68,12 @@ def _no_settings_of_this_machine() -> Iterator[None]:
         for variable in (daemon_options.SETTINGS_VARIABLE, "COLUMNS", "LINES"):
             patched.delenv(variable, raising=False)
         patched.setattr(daemon_options, "SETTINGS_FILE", Path("/none/foretime.toml"))
+        patched.setattr(host, "spawn", _refuse)
         yield
+
+
+def _refuse(command: Sequence[str], *_: object) -> NoReturn:
+    raise AssertionError(f"a test would have run {' '.join(command)} on this machine")
 
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -65,7 +65,9 @@ class InstalledForetime:
         self._generation = 0
 
     def run(self, *words: str, user: str = "root") -> subprocess.CompletedProcess[str]:
-        """Run ``foretime`` on the server's host."""
+        """Run ``foretime`` on the server's host, whose user, folders and settings are there."""
+        if words[0] in ("install", "uninstall"):
+            words = (*words, "--hook-only")
         return self.server.run([str(Path(sys.executable).with_name("foretime")), *words], user)
 
     def checked(self, *words: str) -> str:

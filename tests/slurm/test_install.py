@@ -40,6 +40,8 @@ class Administrator:
         more = ["--settings", str(self.settings_file)]
         if "slurm" in words or "doctor" in words:
             more += ["--conf", str(self.etc / "slurm.conf")]
+        if "slurm" in words:
+            more += ["--hook-only"]  # the host is the machine's own
         return subprocess.run(
             [Path(sys.executable).with_name("foretime"), *words, *more],
             capture_output=True,

@@ -37,7 +37,7 @@ def _forget(cluster: SlurmCluster) -> None:
 
 def _lock_out(cluster: SlurmCluster) -> None:
     """Undo a mount without which no command runs."""
-    cluster.checked(["umount", "/etc/passwd"])
+    cluster.checked(["umount", "/etc/slurm"])
 
 
 @pytest.fixture(autouse=True)

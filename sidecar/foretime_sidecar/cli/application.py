@@ -136,12 +136,12 @@ COMMANDS = {
     "install": CommandModule(
         "foretime_sidecar.cli.site_commands.install",
         "install_app",
-        "Put the hook into a scheduler; without --yes, show how.",
+        "Install Foretime on a scheduler's host; without --yes, show how.",
     ),
     "uninstall": CommandModule(
         "foretime_sidecar.cli.site_commands.install",
         "uninstall_app",
-        "Take the hook out of a scheduler; without --yes, show how.",
+        "Take Foretime out of a scheduler; without --yes, show how.",
     ),
 }
 

@@ -1,6 +1,6 @@
-"""The hook put into a scheduler and taken out, with everything shown before.
+"""Foretime put on a scheduler's host and taken off, with everything shown before.
 
 Knows no daemon.
 
-Public names: `slurm_install`, `slurm_uninstall`, `pbs_install`, `SlurmConf`.
+Public names: `plan_host`, `slurm_install`, `slurm_uninstall`, `pbs_install`, `SlurmConf`.
 """

@@ -12,6 +12,8 @@ from typing import Any
 
 from foretime_estimators.jobs.errors import InputError, StateError
 
+from foretime_sidecar.install.steps import Step
+
 _VERSION = 1
 
 
@@ -64,6 +66,15 @@ def put_file(path: Path, content: bytes | None, mode: int = 0o644) -> None:
         raise StateError(f"{path}: can't write it: {error.strerror}; be root") from error
 
 
+def file_step(change: FileChange) -> Step:
+    """Give the step that writes a file, and puts back what was there if a later one fails."""
+
+    def put(content: bytes | None) -> None:
+        put_file(change.path, content, change.mode)
+
+    return Step(f"wrote {change.path}", lambda: put(change.after), lambda: put(change.before))
+
+
 def digest(content: bytes | None) -> str:
     """Tell contents apart; "" for no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
@@ -94,7 +105,7 @@ class InstalledFile:
 
 @dataclass(slots=True)
 class InstallRecord:
-    """What was installed, kept beside slurm.conf.
+    """What was installed: on Slurm's side kept beside slurm.conf, of the host beside the settings.
 
     Attributes
     ----------
@@ -106,12 +117,15 @@ class InstallRecord:
         Keys of slurm.conf that were given another value, and theirs before ("" if none).
     links
         Symbolic links that were made.
+    commands
+        Commands that undo others, in the order of those.
     """
 
     files: dict[str, InstalledFile] = field(default_factory=dict)
     words: list[tuple[str, str]] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
     links: list[str] = field(default_factory=list)
+    commands: list[list[str]] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> InstallRecord | None:
@@ -134,6 +148,7 @@ class InstallRecord:
                 [(key, word) for key, word in values["words"]],
                 dict(values["values"]),
                 list(values["links"]),
+                [list(command) for command in values.get("commands", [])],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
@@ -141,10 +156,13 @@ class InstallRecord:
                 "describes it, and remove this file"
             ) from error
 
+    def as_bytes(self) -> bytes:
+        """Give what its file holds."""
+        return (json.dumps({"version": _VERSION, **asdict(self)}, indent=1) + "\n").encode()
+
     def write(self, path: Path) -> None:
         """Keep it."""
-        values = {"version": _VERSION, **asdict(self)}
-        put_file(path, (json.dumps(values, indent=1) + "\n").encode(), 0o600)
+        put_file(path, self.as_bytes(), 0o600)
 
     def note(self, change: FileChange) -> None:
         """Note a file that is about to be written; what it was at first counts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import ForetimeError, SchedulerError
@@ -18,7 +18,7 @@ from foretime_sidecar.clients.pbs.server import (
     HookRegistration,
     PbsServer,
 )
-from foretime_sidecar.install.pbs_scheduler import Outcome
+from foretime_sidecar.install.steps import Outcome, Undo
 from foretime_sidecar.settings.settings import Settings
 
 HIGHEST_ORDER = 1000
@@ -85,50 +85,77 @@ def uninstall_lines() -> list[str]:
     ]
 
 
-def install(server: PbsServer, settings: Settings) -> Outcome:
+def install(server: PbsServer, settings: Settings, outcome: Outcome, undo: Undo) -> None:
     """Register the hook, or bring the one that is there up to date.
 
-    If a step fails, those before are undone.
+    Parameters
+    ----------
+    server, settings
+        The server, and the daemon's settings.
+    outcome
+        Told what was done.
+    undo
+        Told how to undo it.
 
     Raises
     ------
     SchedulerError
-        If PBS refuses, or has no commands here; the message says whether anything is left.
+        If PBS refuses, or has no commands here.
     """
-    outcome = Outcome()
     hooks = server.hooks()
-    attributes = registration()
-    attributes["order"] = str(_order(attributes, hooks))
-    script, config = plugin_file("pbs/foretime_hook.py"), configuration(settings)
-    before = hooks.get(HOOK)
+    before, attributes = hooks.get(HOOK), _attributes(hooks)
+    if _is_current(server, before, attributes, settings):
+        return
     with tempfile.TemporaryDirectory(prefix="foretime-") as folder:
         config_file = Path(folder) / "foretime_hook.CF"
-        config_file.write_text(config, encoding="utf-8")
+        config_file.write_text(configuration(settings), encoding="utf-8")
+        script = plugin_file("pbs/foretime_hook.py")
         directives = install_directives(str(script), str(config_file), attributes)
-        if before is None:
-            undo = [f"delete hook {HOOK}"]
-        else:
+        if before is not None:
             del directives[0]
-            undo = _restore(server, before, Path(folder))
-            if _is_current(server, before, attributes, script.read_text(encoding="utf-8"), config):
-                outcome.notes.append("the hook is there as it should be: nothing to do")
-                return outcome
-        _run_all(server, directives, undo, outcome, created=before is None)
-    return outcome
+        back = _restoring(server, before)
+        undo.steps.append(back)
+        for directive in directives:
+            try:
+                server.qmgr(directive)
+            except CommandFailedError:
+                # What got no answer may have been done nonetheless.
+                if before is None and directive == directives[0]:
+                    undo.steps.remove(back)
+                raise
+            outcome.done.append(f"qmgr -c '{directive}'")
 
 
-def uninstall(server: PbsServer) -> Outcome:
+def is_installed(server: PbsServer, settings: Settings) -> bool:
+    """Whether the hook is there as it should be.
+
+    Raises
+    ------
+    SchedulerError
+        If PBS refuses, or has no commands here.
+    """
+    hooks = server.hooks()
+    return _is_current(server, hooks.get(HOOK), _attributes(hooks), settings)
+
+
+def uninstall(server: PbsServer, outcome: Outcome) -> None:
     """Take the hook out, and their soft_walltime from waiting and running jobs.
+
+    Parameters
+    ----------
+    server
+        The server.
+    outcome
+        Told what was done.
 
     Raises
     ------
     SchedulerError
         If PBS refuses; the hook then stays, planning no job, and this can be run again.
     """
-    outcome = Outcome()
     if HOOK not in server.hooks():
         outcome.notes.append("the hook is not there: nothing to do")
-        return outcome
+        return
     directive = set_directive("event", "modifyjob")
     server.qmgr(directive)
     outcome.done.append(f"qmgr -c '{directive}'")
@@ -148,7 +175,6 @@ def uninstall(server: PbsServer) -> Outcome:
         outcome.notes.append(
             f"{len(kept)} running jobs keep their soft_walltime until they end: {_named(kept)}"
         )
-    return outcome
 
 
 def _clear(server: PbsServer, states: str, outcome: Outcome) -> dict[str, str]:
@@ -171,61 +197,57 @@ def _named(jobs: Mapping[str, str]) -> str:
     return ", ".join(named[:_MOST_NAMED]) + (" and more" if named[_MOST_NAMED:] else "")
 
 
-def _order(attributes: Mapping[str, str], hooks: Mapping[str, HookRegistration]) -> int:
-    """Give a place after the site's own hooks."""
-    ours = int(attributes["order"])
+def _attributes(hooks: Mapping[str, HookRegistration]) -> dict[str, str]:
+    """Give the hook's attributes, with a place after the site's own hooks."""
+    attributes = registration()
     others = [hook.number("order") or 1 for name, hook in hooks.items() if name != HOOK]
-    return ours if all(other < ours for other in others) else HIGHEST_ORDER
+    if not all(other < int(attributes["order"]) for other in others):
+        attributes["order"] = str(HIGHEST_ORDER)
+    return attributes
 
 
 def _is_current(
     server: PbsServer,
-    before: HookRegistration,
+    before: HookRegistration | None,
     attributes: Mapping[str, str],
-    script: str,
-    config: str,
+    settings: Settings,
 ) -> bool:
+    script = plugin_file("pbs/foretime_hook.py").read_text(encoding="utf-8")
     return (
-        before.enabled
+        before is not None
+        and before.enabled
         and before.events == set(attributes["event"].split(","))
         and all(before.attributes.get(name) == attributes[name] for name in ("order", "alarm"))
         and server.hook_content(HOOK, SCRIPT).strip() == script.strip()
-        and server.hook_content(HOOK, CONFIGURATION).strip() == config.strip()
+        and server.hook_content(HOOK, CONFIGURATION).strip() == configuration(settings).strip()
     )
 
 
-def _restore(server: PbsServer, before: HookRegistration, folder: Path) -> list[str]:
-    """Give the directives that bring back a hook as it is now."""
-    directives = [set_directive("enabled", "false")]
-    for kind, name in ((SCRIPT, "before.PY"), (CONFIGURATION, "before.CF")):
-        content = server.hook_content(HOOK, kind)
-        if content:
-            (folder / name).write_text(content, encoding="utf-8")
-            directives.append(import_directive(kind, str(folder / name)))
+def _restoring(server: PbsServer, before: HookRegistration | None) -> Callable[[], None]:
+    """Give what brings a hook back as it is now, be it none."""
+    if before is None:
+        return lambda: _undo(server, [f"delete hook {HOOK}"])
+    contents = {kind: server.hook_content(HOOK, kind) for kind in (SCRIPT, CONFIGURATION)}
     had = {name: before.attributes.get(name) for name in ("event", "order", "alarm", "enabled")}
-    return [*directives, *(set_directive(name, value) for name, value in had.items() if value)]
+
+    def restore() -> None:
+        with tempfile.TemporaryDirectory(prefix="foretime-") as folder:
+            directives = [set_directive("enabled", "false")]
+            for kind, content in contents.items():
+                if content:
+                    file = Path(folder) / f"before-{kind.rpartition('/')[2]}"
+                    file.write_text(content, encoding="utf-8")
+                    directives.append(import_directive(kind, str(file)))
+            directives += [set_directive(name, value) for name, value in had.items() if value]
+            _undo(server, directives)
+
+    return restore
 
 
-def _run_all(
-    server: PbsServer, directives: list[str], undo: list[str], outcome: Outcome, *, created: bool
-) -> None:
-    for number, directive in enumerate(directives):
-        try:
-            server.qmgr(directive)
-        except SchedulerError as error:
-            # What got no answer may have been done nonetheless.
-            untouched = created and number == 0 and isinstance(error, CommandFailedError)
-            left = "" if untouched else _undo(server, undo)
-            raise SchedulerError(f"{error}. {left or 'Everything is as it was before.'}") from error
-        outcome.done.append(f"qmgr -c '{directive}'")
-
-
-def _undo(server: PbsServer, undo: list[str]) -> str:
-    """Undo as much as PBS allows; say what is left, "" if nothing."""
-    for at, directive in enumerate(undo):
+def _undo(server: PbsServer, directives: list[str]) -> None:
+    for at, directive in enumerate(directives):
         try:
             server.qmgr(directive)
         except ForetimeError as error:
-            rest = "; ".join(f"qmgr -c '{left}'" for left in undo[at:])
-            return f"Undoing it failed, too ({error}): once PBS answers, run {rest}"
-    return ""
+            rest = "; ".join(f"qmgr -c '{left}'" for left in directives[at:])
+            raise SchedulerError(f"{error}: once PBS answers, run {rest}") from error

@@ -14,7 +14,7 @@ from foretime_sidecar.clients.pbs.start_rank import (
     RESOURCE_DIRECTIVE,
     TYPE_DIRECTIVE,
 )
-from foretime_sidecar.install.pbs_scheduler import Outcome
+from foretime_sidecar.install.steps import Outcome
 
 UNSET_FORMULA = "unset server job_sort_formula"
 DELETE_RESOURCE = f"delete resource {RANK}"

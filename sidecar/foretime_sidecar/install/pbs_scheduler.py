@@ -13,13 +13,14 @@ import os
 import re
 import shlex
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import ForetimeError, StateError
 
 from foretime_sidecar.clients.pbs.pbs_conf import pbs_conf
 from foretime_sidecar.install.installed_files import put_file, read_file
+from foretime_sidecar.install.steps import Outcome
 
 _WORD = "soft_walltime"
 _SUFFIX = ".before-foretime"
@@ -32,14 +33,6 @@ _LINE = re.compile(
 )
 _OUR_WORD = re.compile(rb",[ \t]*soft_walltime\b|\bsoft_walltime[ \t]*,?[ \t]*")
 _SEPARATOR = re.compile(rb"[\s,\\]+")
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What was done, one line each, and what is worth knowing besides."""
-
-    done: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

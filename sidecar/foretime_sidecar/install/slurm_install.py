@@ -7,11 +7,10 @@ at (docs/left_alone.md: V2). `foretime_sidecar.install.slurm_uninstall` takes it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from foretime_estimators.jobs.errors import ForetimeError, InputError, SchedulerError
+from foretime_estimators.jobs.errors import InputError
 from foretime_sim.mocks.plugin_files import plugin_file
 
 from foretime_sidecar.clients.client import SchedulerConfiguration
@@ -21,6 +20,7 @@ from foretime_sidecar.install.installed_files import (
     FileChange,
     InstallRecord,
     digest,
+    file_step,
     put_file,
     read_file,
 )
@@ -34,6 +34,7 @@ from foretime_sidecar.install.slurm_script import (
     with_line,
     without_line,
 )
+from foretime_sidecar.install.steps import Outcome, Undo, do_all
 from foretime_sidecar.ordering.start_way import why_none_raised
 from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED
 from foretime_sidecar.safety.planning_switch import switch_off
@@ -45,14 +46,6 @@ RECORD = "foretime.installed"
 SOFT_LIMIT = ("SchedulerParameters", "time_min_as_soft_limit")
 LUA = ("JobSubmitPlugins", "lua")
 PROLOG = "PrologSlurmctld"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What was done, one line each, and what is worth knowing besides."""
-
-    done: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -277,79 +270,49 @@ def _plan_prolog(site: SlurmSite, conf: SlurmConf, plan: Plan) -> None:
         plan.hook.append(FileChange(ours, before, content, 0o755))
 
 
-def install(site: SlurmSite) -> Outcome:
-    """Do what `make_plan` says; if a step fails, those before are undone.
+def install(site: SlurmSite, plan: Plan, outcome: Outcome, undo: Undo) -> None:
+    """Do what a plan says.
+
+    Parameters
+    ----------
+    site, plan
+        The site, and what `make_plan` says of it.
+    outcome
+        Told what was done.
+    undo
+        Told how to undo each step.
 
     Raises
     ------
-    InputError
-        If it can't be done as things are.
     SchedulerError, StateError
-        If a step fails; the message says whether anything is left.
+        If a step fails.
     """
-    plan = make_plan(site)
-    outcome = Outcome(notes=plan.notes)
-    if plan.packages:
-        raise InputError("; ".join(plan.packages))
-    if plan.empty:
-        outcome.notes = ["everything is as it should be: nothing to do"]
-        return outcome
-    undo = _Undo(site.controller)
     record_before = read_file(site.record_path)
     for change in (*plan.soft_limit, *plan.hook):
         plan.record.note(change)
     plan.record.links += [str(link) for link in plan.links]
-    try:
-        plan.record.write(site.record_path)
-        undo.steps.append(lambda: put_file(site.record_path, record_before, 0o600))
-        if plan.soft_limit:
-            _put_all(plan.soft_limit, outcome, undo)
-            site.controller.reconfigure(*SOFT_LIMIT, there=True)
-            outcome.done.append("scontrol reconfigure")
-        for link, target in plan.links.items():
-            link.symlink_to(target)
-            undo.steps.append(link.unlink)
-            outcome.done.append(f"ln -s {target} {link}")
-        switch = Path(site.settings.hook.disable_file)
-        if plan.first_prolog and switch_off(switch):
-            undo.steps.append(lambda: switch.unlink(missing_ok=True))
-            outcome.done.append(f"touch {switch}")
-        if plan.hook:
-            _put_all(plan.hook, outcome, undo)
-            # slurmctld loads the module with the script, whose time it looks at.
-            os.utime(site.folder / "job_submit.lua")
-            site.controller.reconfigure(*LUA, there=True)
-            outcome.done.append("scontrol reconfigure")
-    except (ForetimeError, OSError) as error:
-        left = undo.run()
-        raise SchedulerError(f"{error}. {left or 'Everything is as it was before.'}") from error
-    return outcome
+    undo.steps.append(site.controller.reread)  # the last that is done of it
+    plan.record.write(site.record_path)
+    undo.steps.append(lambda: put_file(site.record_path, record_before, 0o600))
+    if plan.soft_limit:
+        _put_all(plan.soft_limit, outcome, undo)
+        site.controller.reconfigure(*SOFT_LIMIT, there=True)
+        outcome.done.append("scontrol reconfigure")
+    for link, target in plan.links.items():
+        link.symlink_to(target)
+        undo.steps.append(link.unlink)
+        outcome.done.append(f"ln -s {target} {link}")
+    switch = Path(site.settings.hook.disable_file)
+    if plan.first_prolog and switch_off(switch):
+        undo.steps.append(lambda: switch.unlink(missing_ok=True))
+        outcome.done.append(f"touch {switch}")
+    if plan.hook:
+        _put_all(plan.hook, outcome, undo)
+        # slurmctld loads the module with the script, whose time it looks at.
+        os.utime(site.folder / "job_submit.lua")
+        site.controller.reconfigure(*LUA, there=True)
+        outcome.done.append("scontrol reconfigure")
 
 
-@dataclass(slots=True)
-class _Undo:
-    """What undoes the steps done so far, the last first; then slurmctld reads its files again."""
-
-    controller: SlurmController
-    steps: list[Callable[[], None]] = field(default_factory=list)
-
-    def run(self) -> str:
-        """Undo as much as can be; say what is left, "" if nothing."""
-        problems = []
-        for step in (*reversed(self.steps), self.controller.reread):
-            try:
-                step()
-            except (ForetimeError, OSError) as error:
-                problems.append(str(error))
-        return f"Undoing it failed, too: {'; '.join(problems)}" if problems else ""
-
-
-def _put_all(changes: list[FileChange], outcome: Outcome, undo: _Undo) -> None:
-    for change in changes:
-        undo.steps.append(_putting_back(change))
-        put_file(change.path, change.after, change.mode)
-        outcome.done.append(f"wrote {change.path}")
-
-
-def _putting_back(change: FileChange) -> Callable[[], None]:
-    return lambda: put_file(change.path, change.before, change.mode)
+def _put_all(changes: list[FileChange], outcome: Outcome, undo: Undo) -> None:
+    do_all((file_step(change) for change in changes), outcome, undo)

@@ -13,8 +13,9 @@ from foretime_estimators.jobs.errors import StateError
 from foretime_sidecar.daemon.daemon_lock import daemon_lives
 from foretime_sidecar.install.installed_files import InstallRecord, digest, put_file, read_file
 from foretime_sidecar.install.slurm_conf import SlurmConf, octets
-from foretime_sidecar.install.slurm_install import LUA, SOFT_LIMIT, Outcome, SlurmSite
+from foretime_sidecar.install.slurm_install import LUA, SOFT_LIMIT, SlurmSite
 from foretime_sidecar.install.slurm_script import without_line
+from foretime_sidecar.install.steps import Outcome
 from foretime_sidecar.safety.limit_repairs import planned_short
 from foretime_sidecar.safety.planning_switch import give_back_on_slurm, switch_off, switch_on
 
@@ -51,21 +52,27 @@ def _file_step(name: str, added: bool) -> str:
     return f"rm {name}" if added else f"{name}: as it was before"
 
 
-def uninstall(site: SlurmSite) -> Outcome:
+def uninstall(site: SlurmSite, outcome: Outcome) -> None:
     """Take the hook out, jobs included, and put back what was there before.
 
     While jobs run that were planned short, the soft limit stays, and a note says so.
+
+    Parameters
+    ----------
+    site
+        The site.
+    outcome
+        Told what was done.
 
     Raises
     ------
     SchedulerError
         If a step fails; the soft limit stays then, no job is planned, and this can be run again.
     """
-    outcome = Outcome()
     record = InstallRecord.read(site.record_path)
     if record is None:
         outcome.notes.append(f"there is no {site.record_path}: nothing is installed")
-        return outcome
+        return
     switch = Path(site.settings.hook.disable_file)
     made = switch_off(switch)
     if made:
@@ -112,7 +119,7 @@ def uninstall(site: SlurmSite) -> Outcome:
                 "requeued would be killed at it without the soft limit. Run this again when they "
                 "have ended"
             )
-            return outcome
+            return
         current = dict(conf.texts)
         conf.remove(*SOFT_LIMIT)
         _restore_conf(site, conf, current, record, outcome)
@@ -123,16 +130,15 @@ def uninstall(site: SlurmSite) -> Outcome:
     put_file(site.record_path, None)
     settings = site.settings
     if not made:
-        return outcome
+        return
     if (settings.starts_jobs or settings.queue_order.keeps_order) and daemon_lives(settings):
         outcome.notes.append(
             f"{switch} stays: the daemon runs, and would change the queue's order again; stop it "
             "(systemctl disable --now foretime), then remove the file"
         )
-        return outcome
+        return
     switch_on(switch)
     outcome.done.append(f"rm {switch}")
-    return outcome
 
 
 def _clear_jobs(site: SlurmSite, outcome: Outcome) -> None:

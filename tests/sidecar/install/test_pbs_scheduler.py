@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from foretime_sidecar.install.pbs_scheduler import (
-    Outcome,
     PbsScheduler,
     pbs_home,
     resources_line,
 )
+from foretime_sidecar.install.steps import Outcome
 
 from tests.support.processes.roots_rights import without_roots_rights
 

@@ -163,7 +163,7 @@ def write_commands(folder: Path, release: SlurmRelease) -> Path:
         script = commands / name
         script.write_text(
             "#!/bin/sh\n"
-            f'[ "$(stat -c %i /etc/passwd)" = {(folder / "passwd").stat().st_ino} ] ||\n'
+            f'[ "$(stat -c %i /etc/slurm 2>&1)" = {(folder / "etc").stat().st_ino} ] ||\n'
             f'  exec nsenter --target="$(cat {folder}/run/namespace.pid)" --mount --pid \\\n'
             '    -- "$0" "$@"\n'
             f'SLURM_CONF={folder}/client.conf exec {" ".join([*load, str(program)])} "$@"\n',

@@ -22,6 +22,11 @@ class SlurmNamespace:
         The cluster's folder, removed at the end; holds ``passwd``, ``group`` and ``etc``.
     release
         Whose programs run in it.
+
+    Attributes
+    ----------
+    inside
+        The namespaces.
     """
 
     def __init__(self, folder: Path, release: SlurmRelease) -> None:
@@ -29,14 +34,14 @@ class SlurmNamespace:
         self._daemons: list[subprocess.Popen[bytes]] = []
         kinds = ("--mount", "--pid")
         self._environment = {"PATH": release.search_path, "LC_ALL": "C"}
-        self._inside = OwnNamespaces(folder, kinds, _SCRIPT, self._environment, [str(self.root)])
-        self.pid = self._inside.pid
+        self.inside = OwnNamespaces(folder, kinds, _SCRIPT, self._environment, [str(self.root)])
+        self.pid = self.inside.pid
 
     def command(
         self, argv: Sequence[str], user: str = "root", *, in_root: bool = False
     ) -> list[str]:
         """Give the command that runs another inside, as a user; ``in_root``: of the release."""
-        return self._inside.command(argv, user, root=self.root if in_root else None)
+        return self.inside.command(argv, user, root=self.root if in_root else None)
 
     def run(
         self,
@@ -49,7 +54,7 @@ class SlurmNamespace:
         timeout_s: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command inside to its end."""
-        return self._inside.run(
+        return self.inside.run(
             argv,
             user,
             stdin=stdin,
@@ -83,6 +88,6 @@ class SlurmNamespace:
 
     def end(self) -> None:
         """End every process inside, undo the mounts and remove the folder."""
-        self._inside.end()
+        self.inside.end()
         for daemon in self._daemons:
             daemon.wait(_END_S)

@@ -7,15 +7,16 @@ set -e
 mount --make-rprivate /
 mount --bind "$folder" "$folder"
 mount --make-shared "$folder"  # what is mounted in it later is seen in the release's root, too
-# An /etc of its own. A package that adds a user to the machine puts a new passwd in the place of the
-# old one, whereupon the kernel undoes what is mounted on that, in every namespace: the cluster would
-# know its users no more.
-mount -t tmpfs -o mode=0755 etc /mnt
-cp -a /etc/. /mnt
-for file in passwd group; do mount --bind "$folder/$file" "/mnt/$file"; done
-mkdir -p /mnt/slurm
-mount --bind "$folder/etc" /mnt/slurm
-mount --move /mnt /etc
+# An /etc of its own, which useradd may change: it puts a new passwd in the place of the old one. The
+# release's root names this one's users, by links that lead to whichever file is there.
+etc=$folder/host-etc
+mkdir "$etc"
+mount -t tmpfs -o mode=0755 etc "$etc"
+cp -a /etc/. "$etc"
+cp "$folder/passwd" "$folder/group" "$etc"
+mkdir -p "$etc/slurm"
+mount --bind "$folder/etc" "$etc/slurm"
+mount --rbind "$etc" /etc
 if [ "$root" != / ]; then
   mount -t proc proc "$root/proc"
   mount --rbind /sys "$root/sys"
@@ -26,9 +27,13 @@ if [ "$root" != / ]; then
   touch "$root/etc/hosts"
   mount --bind /etc/hosts "$root/etc/hosts"
   mkdir -p "$root$folder"
-  mount --bind "$folder" "$root$folder"
-  for file in passwd group; do mount --bind "$folder/$file" "$root/etc/$file"; done
-  mount --bind "$folder/etc" "$root/etc/slurm"
+  mount --rbind "$folder" "$root$folder"
+  mount -t tmpfs -o mode=0755 etc /mnt
+  cp -a "$root/etc/." /mnt
+  for file in passwd group; do ln -sf "$etc/$file" "/mnt/$file"; done
+  mkdir -p /mnt/slurm
+  mount --bind "$folder/etc" /mnt/slurm
+  mount --move /mnt "$root/etc"
 fi
 set +e
 echo ready

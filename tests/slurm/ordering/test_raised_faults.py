@@ -290,7 +290,7 @@ def crashed_as_it_started(trial: Trial) -> Seen:
 
 def uninstalled_beside_the_daemon(trial: Trial) -> Seen:
     """It would raise jobs again, so Foretime stays disabled until it has been stopped."""
-    conf = ("--conf", str(trial.cluster.folder / "etc/slurm.conf"))
+    conf = ("--hook-only", "--conf", str(trial.cluster.folder / "etc/slurm.conf"))
     trial.site.run("install", "slurm", "--yes", *conf)
     seen = {"raised so long": trial.is_raised}
     lock = DaemonLock(trial.site.settings)  # as of foretime serve

@@ -17,7 +17,8 @@ from foretime_sidecar.clients.pbs.server import HOOK, PbsServer
 from foretime_sidecar.install import pbs_install
 from foretime_sidecar.install.doctor.checkup import Finding, examine
 from foretime_sidecar.install.doctor.pbs import pbs_checks
-from foretime_sidecar.install.pbs_scheduler import Outcome, PbsScheduler, pbs_home
+from foretime_sidecar.install.pbs_scheduler import PbsScheduler, pbs_home
+from foretime_sidecar.install.steps import Outcome, all_or_nothing
 from foretime_sidecar.settings.settings import Settings
 from foretime_sidecar.table.table import Mode, Table, TableSettings, write_table
 
@@ -199,7 +200,9 @@ class Site:
         self.change(hooks=hooks)
 
     def install(self) -> Outcome:
-        outcome = pbs_install.install(self.server, self.settings)
+        outcome = Outcome()
+        with all_or_nothing() as undo:
+            pbs_install.install(self.server, self.settings, outcome, undo)
         PbsScheduler(pbs_home()).install(outcome)
         return outcome
 

@@ -89,6 +89,19 @@ class SlurmController:
         )
         return str(listed).split()
 
+    def admin_level(self, user: str) -> str | None:
+        """Give a user's AdminLevel in slurmdbd; ``None`` if it knows no such user.
+
+        Raises
+        ------
+        SchedulerError
+            If slurmdbd does not answer.
+        """
+        names = "format=user,adminlevel"
+        listed = self._run(["sacctmgr", "--noheader", "--parsable2", "show", "user", user, names])
+        levels = (line.partition("|") for line in str(listed).splitlines())
+        return next((level for name, _, level in levels if name == user), None)
+
     def jobs(self) -> Sequence[QueuedJob]:
         """Give what runs and what waits."""
         return self.client.queue().jobs

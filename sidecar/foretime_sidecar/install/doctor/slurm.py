@@ -26,6 +26,7 @@ from foretime_sidecar.install.doctor.slurm_facts import SlurmFacts
 from foretime_sidecar.install.doctor.table import local_file_system
 from foretime_sidecar.install.installed_files import read_file
 from foretime_sidecar.install.lua_trial import lua_library, missing_package, plugin_of
+from foretime_sidecar.install.slurm_host import running_groups
 from foretime_sidecar.install.slurm_install import LUA, PROLOG, SOFT_LIMIT
 from foretime_sidecar.install.slurm_script import calls_the_hook, check_script
 from foretime_sidecar.safety.enforce_warning import INSTEAD, MEASURED, lengthens_waits
@@ -239,7 +240,10 @@ def readable_for_slurmctld(facts: SlurmFacts) -> Finding:
         user = pwd.getpwnam(name)
     except KeyError:
         return warning(f"there is no user {name!r} here", "run this on slurmctld's host")
-    groups = {user.pw_gid} | {group.gr_gid for group in grp.getgrall() if name in group.gr_mem}
+    groups = running_groups(facts.configuration) or {
+        user.pw_gid,
+        *(group.gr_gid for group in grp.getgrall() if name in group.gr_mem),
+    }
 
     def may(place: Path, bit: int) -> bool:
         status = place.stat()

@@ -151,9 +151,9 @@ def test_without_a_file_the_commands_say_so(run: Run, default: Path) -> None:
     assert json.loads(run("status", "--json")[1])["settings"] is None
     (first, *_) = json.loads(run("doctor", "--json", "--commands-dir", default.parent)[1])
     assert (first["check"], first["health"], first["message"]) == ("settings", "warning", missing)
-    code, said, err = run("install", "pbs", "--json")
+    code, said, err = run("install", "pbs", "--hook-only", "--json")
     assert (code, err) == (0, f"note: {missing}\n")
-    assert set(json.loads(said)) == {"files", "commands"}
+    assert set(json.loads(said)) == {"host", "files", "commands", "notes"}
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_without_a_file_the_commands_say_so(run: Run, default: Path) -> None:
         (["report", "ab"], "{0}.sock"),
         (["status"], "{0}.sock"),
         (["enable"], "{0}.off"),
-        (["install", "pbs"], '"table": "{0}.table"'),
-        (["install", "slurm"], "{folder}/scontrol"),
-        (["uninstall", "slurm"], "{folder}/scontrol"),
+        (["install", "pbs", "--hook-only"], '"table": "{0}.table"'),
+        (["install", "slurm", "--hook-only"], "{folder}/scontrol"),
+        (["uninstall", "slurm", "--hook-only"], "{folder}/scontrol"),
         (["doctor", "--json"], "{0}.table"),
         (["watchdog"], "{folder}/squeue"),
         (["serve"], "{0}.sock"),
