@@ -2,5 +2,6 @@
 
 Knows nothing of jobs.
 
-Public names: `read_text`, `write_text`, `write_whole`, `kind_of`, `parse_toml`, `parse_duration`.
+Public names: `read_text`, `write_text`, `write_whole`, `kind_of`, `parse_toml`, `parse_duration`,
+`shipped_file`.
 """

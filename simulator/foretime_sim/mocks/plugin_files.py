@@ -1,11 +1,10 @@
-"""Where the plugin's files lie: in a checkout, or where an installation put them."""
+"""Where the plugin's files lie."""
 
 from __future__ import annotations
 
-import sysconfig
 from pathlib import Path
 
-from foretime_estimators.jobs.errors import InputError
+from foretime_sim.files.shipped_files import shipped_file
 
 
 def plugin_file(name: str) -> Path:
@@ -22,12 +21,4 @@ def plugin_file(name: str) -> Path:
     >>> plugin_file("slurm/foretime.lua").name
     'foretime.lua'
     """
-    folders = (
-        Path(__file__).resolve().parents[3] / "plugin",
-        Path(sysconfig.get_path("data")) / "share" / "foretime" / "plugin",
-    )
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
-    places = " or ".join(map(str, folders))
-    raise InputError(f"plugin file {name!r} is not in {places}: install foretime again")
+    return shipped_file("plugin", name)
