@@ -1,0 +1,33 @@
+#!/bin/sh
+# Makes a wheel of an sdist with the Python of a root; needs no compiler there, but zig's of PyPI.
+#
+#   wheel.sh GLIBC REQUIREMENT...     reads /sdist/*.tar.gz and /wheelhouse, writes /dist/*.whl
+#
+# It runs on GLIBC (2.28) and newer, and brings its own C++ library.
+set -eu
+glibc=$1
+shift
+build=/build
+python3 -m venv --without-pip $build
+python=$build/bin/python
+$python "$(echo /wheelhouse/pip-*.whl)/pip" install --quiet --no-index --find-links /wheelhouse pip "$@"
+for compiler in cc c++; do
+  printf '#!/bin/sh\nexec %s -m ziglang %s -target x86_64-linux-gnu.%s "$@"\n' \
+    $python $compiler "$glibc" >$build/bin/zig-$compiler
+done
+# Debian's Python.h includes a file by the machine's name, which zig would look for among its own.
+mkdir -p $build/include/x86_64-linux-gnu
+ln -s /usr/include/x86_64-linux-gnu/python3* $build/include/x86_64-linux-gnu/
+printf '#!/bin/sh\nexec %s -m ziglang ar "$@"\n' $python >$build/bin/zig-ar
+chmod +x $build/bin/zig-*
+export PATH="$build/bin:$PATH" CC=$build/bin/zig-cc CXX=$build/bin/zig-c++ AR=$build/bin/zig-ar
+export CXXFLAGS=-I$build/include
+export ZIG_GLOBAL_CACHE_DIR=/zig-cache ZIG_LOCAL_CACHE_DIR=/zig-cache
+# A path that does not change, so that the compiler finds what it has compiled before.
+mkdir /source
+tar -xzf /sdist/*.tar.gz -C /source --strip-components=1
+$python -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir /wheel /source
+auditwheel repair --only-plat --plat "manylinux_$(echo "$glibc" | tr . _)_x86_64" --wheel-dir /dist /wheel/*.whl
+for wheel in /dist/*-abi3-*.whl; do
+  [ ! -e "$wheel" ] || abi3audit --strict "$wheel"
+done
