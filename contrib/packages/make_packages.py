@@ -185,7 +185,16 @@ def download(folder: Path, python: str, requirements: Sequence[str]) -> None:
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder)),
-            *("--progress-bar", "off", "--only-binary", ":all:", "--python-version", python, "--find-links", str(DIST)),
+            *(
+                "--progress-bar",
+                "off",
+                "--only-binary",
+                ":all:",
+                "--python-version",
+                python,
+                "--find-links",
+                str(DIST),
+            ),
             *(word for name in names for word in ("--platform", name)),
             *requirements,
         ],

@@ -21,9 +21,10 @@ ln -s /usr/include/x86_64-linux-gnu/python3* $build/include/x86_64-linux-gnu/
 printf '#!/bin/sh\nexec %s -m ziglang ar "$@"\n' $python >$build/bin/zig-ar
 chmod +x $build/bin/zig-*
 export PATH="$build/bin:$PATH" CC=$build/bin/zig-cc CXX=$build/bin/zig-c++ AR=$build/bin/zig-ar
-export CXXFLAGS=-I$build/include
+export CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)"
+# nanobind 3.1 takes stdio.h to come with Python.h, which the stable ABI's leaves out.
+export CXXFLAGS="-I$build/include -include cstdio"
 export ZIG_GLOBAL_CACHE_DIR=/zig-cache ZIG_LOCAL_CACHE_DIR=/zig-cache
-# A path that does not change, so that the compiler finds what it has compiled before.
 mkdir /source
 tar -xzf /sdist/*.tar.gz -C /source --strip-components=1
 $python -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir /wheel /source

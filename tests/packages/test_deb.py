@@ -17,11 +17,11 @@ install -D -m 644 /usr/share/doc/foretime/examples/foretime.toml /etc/foretime/f
 install -d -o foretime /run/foretime
 setpriv --reuid foretime --regid foretime --init-groups foretime serve > /var/log/daemon 2>&1 &
 for _ in $(seq 60); do
-  if foretime status | grep "^daemon"; then break; fi
+  if foretime status | grep "^daemon *starting"; then break; fi
   sleep 1
 done
-kill %1
-wait %1 || echo "ended with $?"
+kill $! || true
+wait $! || echo "ended with $?"
 cat /var/log/daemon
 """
 FILES = "find / -xdev -path /var/lib/dpkg -prune -o -print | sort"
@@ -58,7 +58,7 @@ def test_it_runs_without_a_compiler_and_what_simulations_need(root: PackageRoot)
     missing = root.run("foretime replay --generate lublin2003 --jobs 50", fails=True)
     assert "pip install 'foretime[sim]'" in missing
     packages = root.run("ls /opt/foretime/lib/python3*/site-packages")
-    assert not re.search("^(pandas|matplotlib|lupa|pip)$", packages, re.MULTILINE)
+    assert not re.search("^(pandas|matplotlib|lupa)$", packages, re.MULTILINE)
     example = "/usr/share/doc/foretime/examples/foretime.toml"
     assert root.run(f"foretime config check {example}") == f"{example}: good\n"
     shipped = "from foretime_sidecar.install.contrib_files import contrib_file as f; print(f('{}'))"
@@ -82,8 +82,9 @@ def test_only_root_may_write_into_it(root: PackageRoot) -> None:
 def test_units_pages_and_completion_are_good(root: PackageRoot) -> None:
     units = "/usr/lib/systemd/system/foretime*"
     assert not root.run(f"systemd-analyze verify {units} 2>&1 | grep -i foretime || true")
-    root.run("mandoc -T lint -W error /usr/share/man/man1/foretime*.1.gz")
-    assert "Nodes" in root.run("mandoc -T utf8 /usr/share/man/man1/foretime-wait.1.gz")
+    pages = "/usr/share/man/man1/foretime*.1.gz"
+    root.run(f"for page in {pages}; do zcat $page | mandoc -T lint -W error; done")
+    assert "Nodes." in root.run("zcat /usr/share/man/man1/foretime-wait.1.gz | mandoc")
     completed = root.run(
         """bash -c '. /usr/share/bash-completion/completions/foretime
         COMP_WORDS=(foretime wa) COMP_CWORD=1
@@ -96,9 +97,9 @@ def test_units_pages_and_completion_are_good(root: PackageRoot) -> None:
 def test_the_daemon_starts_without_systemd(root: PackageRoot) -> None:
     absent = root.run("foretime serve", fails=True)
     said = root.run(DAEMON)
-    assert "can't read the settings" in absent or "no settings" in absent
-    assert "daemon" in said
-    assert "can't run scontrol" in said or "scontrol" in said
+    assert "no settings file" in absent
+    assert "\ndaemon   starting" in f"\n{said}", said
+    assert "can't run sdiag" in said
 
 
 def test_systemd_starts_it_and_removal_stops_it(root: PackageRoot, deb: Path) -> None:
@@ -109,7 +110,7 @@ def test_systemd_starts_it_and_removal_stops_it(root: PackageRoot, deb: Path) ->
         systemctl is-active foretime || true
         systemctl enable --now foretime foretime-watchdog.timer
         for _ in $(seq 60); do
-          if foretime status | grep '^daemon'; then break; fi
+          if foretime status | grep '^daemon *starting'; then break; fi
           sleep 1
         done
         before=$(systemctl show -P MainPID foretime)
@@ -125,7 +126,7 @@ def test_systemd_starts_it_and_removal_stops_it(root: PackageRoot, deb: Path) ->
         """
     )
     assert said.rstrip().endswith("done"), said
-    assert "\ndaemon" in said
+    assert "\ndaemon   starting" in said
     assert "\nrestarted\n" in said
     assert "foretime: the daemon is stopped" in said
     assert "foretime" not in said.rpartition("ls /etc/systemd/system/")[2], said
