@@ -1,13 +1,13 @@
 #!/bin/sh
 # Lays out below /stage what the .deb and the .rpm bring, with the Python of a root.
 #
-#   environment.sh        reads /wheelhouse, /dist/*.whl, /source and /man
+#   environment.sh        reads /wheelhouse, /source and /man
 set -eu
 python=/opt/foretime/bin/python
 # By its full name, as RHEL has another python3.
 "python$(python3 -c "import sys; print('%d.%d' % sys.version_info[:2])")" -m venv --without-pip /opt/foretime
 $python "$(echo /wheelhouse/pip-*.whl)/pip" install --quiet --no-index --find-links /wheelhouse \
-  --find-links /dist --no-compile --root-user-action ignore foretime
+  --no-compile --root-user-action ignore foretime
 # One command, which what people load into PYTHONPATH does not reach.
 find /opt/foretime/bin -mindepth 1 ! -name 'python*' ! -name foretime -delete
 sed -i "1s|.*|#!$python -I|" /opt/foretime/bin/foretime

@@ -59,7 +59,7 @@ def main(suites: Sequence[str]) -> None:
     sdist = make_sdist()
     for debian in [DEBIANS[name] for name in suites or DEBIANS]:
         wheel = make_wheel(debian, sdist)
-        with environment(debian) as (root, work):
+        with environment(debian, wheel) as (root, work):
             make_deb(debian, root, work)
             if debian.suite == "bookworm":
                 make_rpm(debian, root, work)
@@ -82,8 +82,8 @@ def make_wheel(debian: Debian, sdist: Path) -> Path:
     """Make the wheel of a suite's Python; of 3.12 and newer it is one for all of them."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     requirements = [*project["build-system"]["requires"], *WHEEL_BUILDERS]
-    zig = CACHE / "zig"
-    zig.mkdir(parents=True, exist_ok=True)
+    compiled = CACHE / "compiled"
+    compiled.mkdir(parents=True, exist_ok=True)
     with work_folder() as work:
         house, made, given = work / "wheelhouse", work / "made", work / "sdist"
         download(house, debian.python, requirements)
@@ -93,7 +93,7 @@ def make_wheel(debian: Debian, sdist: Path) -> Path:
         run_in_root(
             make_root(f"{debian.suite}-build"),
             work,
-            {house: "/wheelhouse", given: "/sdist", made: "/dist", zig: "/zig-cache"},
+            {house: "/wheelhouse", given: "/sdist", made: "/dist", compiled: "/compiled"},
             ["/packages/wheel.sh", GLIBC, *requirements],
         )
         (wheel,) = made.iterdir()
@@ -103,12 +103,12 @@ def make_wheel(debian: Debian, sdist: Path) -> Path:
 
 
 @contextlib.contextmanager
-def environment(debian: Debian) -> Iterator[tuple[Path, Path]]:
+def environment(debian: Debian, wheel: Path) -> Iterator[tuple[Path, Path]]:
     """Lay out the files of the .deb and .rpm in a root; give it and its work folder."""
     root = make_root(f"{debian.suite}-build")
     with work_folder() as work:
         house, pages = work / "wheelhouse", work / "man"
-        download(house, debian.python, ["pip", f"foretime=={version()}"])
+        download(house, debian.python, ["pip", str(wheel)])
         # Here, as simulations' commands can't be asked where what they need is left out.
         subprocess.run([sys.executable, str(HERE / "man_pages.py"), str(pages)], check=True)
         binds = {house: "/wheelhouse", pages: "/man", REPOSITORY: "/source"}
@@ -185,16 +185,7 @@ def download(folder: Path, python: str, requirements: Sequence[str]) -> None:
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder)),
-            *(
-                "--progress-bar",
-                "off",
-                "--only-binary",
-                ":all:",
-                "--python-version",
-                python,
-                "--find-links",
-                str(DIST),
-            ),
+            *("--progress-bar", "off", "--only-binary", ":all:", "--python-version", python),
             *(word for name in names for word in ("--platform", name)),
             *requirements,
         ],

@@ -2,7 +2,7 @@
 # Makes a Debian root for packages to be built or tested in.
 #
 #   make_root.sh SUITE          (bookworm, trixie) a service node: Python and systemd, no compiler
-#   make_root.sh SUITE-build    the same with Python's headers, and rpmbuild
+#   make_root.sh SUITE-build    the same with Python's headers, ccache and rpmbuild
 #
 # Prints its folder. Kept in $FORETIME_ROOTS; does nothing if it is there: delete it to have it made
 # anew. The packages come from where this machine's come from. Nothing in a root is started by its
@@ -42,7 +42,7 @@ WORK=$(mktemp -d "$CACHE/$NAME.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 chmod 755 "$WORK"
 packages=python3,systemd,systemd-sysv,mandoc
-[ "$NAME" = "$SUITE" ] || packages=$packages,python3-dev,rpm
+[ "$NAME" = "$SUITE" ] || packages=$packages,python3-dev,ccache,rpm
 debootstrap --variant=minbase --include="$packages" "$SUITE" "$WORK" "$MIRROR" >&2
 rm -rf "$WORK"/var/cache/apt/archives/*.deb "$WORK"/var/lib/apt/lists/*
 printf '#!/bin/sh\nexit 101\n' >"$WORK/usr/sbin/policy-rc.d"

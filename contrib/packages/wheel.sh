@@ -3,6 +3,8 @@
 #
 #   wheel.sh GLIBC REQUIREMENT...     reads /sdist/*.tar.gz and /wheelhouse, writes /dist/*.whl
 #
+# What was compiled before is kept in /compiled.
+#
 # It runs on GLIBC (2.28) and newer, and brings its own C++ library.
 set -eu
 glibc=$1
@@ -11,9 +13,11 @@ build=/build
 python3 -m venv --without-pip $build
 python=$build/bin/python
 $python "$(echo /wheelhouse/pip-*.whl)/pip" install --quiet --no-index --find-links /wheelhouse pip "$@"
+# ccache knows a compiler by its script, in which the release is for that.
+zig=$($python -m ziglang version)
 for compiler in cc c++; do
-  printf '#!/bin/sh\nexec %s -m ziglang %s -target x86_64-linux-gnu.%s "$@"\n' \
-    $python $compiler "$glibc" >$build/bin/zig-$compiler
+  printf '#!/bin/sh\n# %s\nexec %s -m ziglang %s -target x86_64-linux-gnu.%s "$@"\n' \
+    "$zig" $python $compiler "$glibc" >$build/bin/zig-$compiler
 done
 # Debian's Python.h includes a file by the machine's name, which zig would look for among its own.
 mkdir -p $build/include/x86_64-linux-gnu
@@ -24,7 +28,9 @@ export PATH="$build/bin:$PATH" CC=$build/bin/zig-cc CXX=$build/bin/zig-c++ AR=$b
 export CMAKE_BUILD_PARALLEL_LEVEL="$(nproc)"
 # nanobind 3.1 takes stdio.h to come with Python.h, which the stable ABI's leaves out.
 export CXXFLAGS="-I$build/include -include cstdio"
-export ZIG_GLOBAL_CACHE_DIR=/zig-cache ZIG_LOCAL_CACHE_DIR=/zig-cache
+export ZIG_GLOBAL_CACHE_DIR=/compiled/zig ZIG_LOCAL_CACHE_DIR=/compiled/zig
+export CCACHE_DIR=/compiled/ccache CCACHE_COMPILERCHECK=content CMAKE_CXX_COMPILER_LAUNCHER=ccache
+export CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime
 mkdir /source
 tar -xzf /sdist/*.tar.gz -C /source --strip-components=1
 $python -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir /wheel /source

@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> PackageRoot:
     rpm = built("foretime-*.x86_64.rpm")
     root = PackageRoot("bookworm-build", tmp_path_factory.mktemp("rpm"))
     root.run(
-        "mkdir /target; cd /; tar --one-file-system -c bin etc lib lib64 root sbin usr var"
+        "mkdir /target; cd /; tar --one-file-system -c bin etc lib lib64 opt root sbin usr var"
         " | tar -x -C /target; mkdir /target/dev /target/proc /target/run /target/tmp\n"
         f"mknod -m 666 /target/dev/null c 1 3; {FILES} > /before\n"
         f"{PROC} rpm --root /target --nodeps -i /dist/{rpm.name} > /said 2>&1"
