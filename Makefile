@@ -5,6 +5,9 @@
 #                  (FORETIME_SLURM_RELEASES=all: every test on each of the releases, not on two)
 # make slurm-matrix  those on all releases, then docs/slurm_releases.md from what came of them
 # make test-pbs  set up, build OpenPBS once, then the tests on live PBS servers: as root
+# make packages  sdist, wheels, .deb and .rpm in dist/: as root, with debootstrap (SUITES=bookworm)
+# make test-packages  make packages, then try each in a clean root
+# make release-check  whether this checkout can be released: all of the above that tests, too
 # make lint   ruff, mypy, import-linter, clang-format, clang-tidy
 # make bench  what everything costs, in one table with the goals; saved in .benchmarks
 # make sanitize  the native core under the address and undefined-behaviour sanitizers
@@ -14,10 +17,13 @@ BIN := $(VENV)/bin
 LOG ?=
 TIMES ?= 20
 TESTS ?= tests
+SUITES ?= bookworm trixie
 SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?pp)
 
-.PHONY: demo test search test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs lint bench setup sanitize clean
+LIGHT := not real_slurm and not real_pbs and not packages
+
+.PHONY: demo test search test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages test-packages release-check lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -49,12 +55,12 @@ demo: setup
 
 test: setup lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist worksteal \
-	  --benchmark-skip -m 'not real_slurm and not real_pbs'
+	  --benchmark-skip -m '$(LIGHT)'
 
 # What make prints has the seed, which is another at every run.
 search: setup
 	$(BIN)/python -m pytest --search $(TIMES) --hypothesis-seed=$(SEED) --timeout 0 \
-	  --benchmark-skip -m 'not real_slurm and not real_pbs' $(TESTS)
+	  --benchmark-skip -m '$(LIGHT)' $(TESTS)
 
 test-slurm: setup
 	$(MAKE) --jobs 2 --output-sync=target slurm-experiments slurm-tests
@@ -78,6 +84,17 @@ slurm-matrix: setup
 test-pbs: setup
 	tests/pbs/make_openpbs.sh || [ $$? -eq 3 ]
 	$(BIN)/python -m pytest tests/pbs -m real_pbs $(LIVE) 2
+
+packages: setup
+	$(BIN)/python contrib/packages/make_packages.py $(SUITES)
+
+test-packages: packages
+	$(BIN)/python -m pytest tests/packages -m packages
+
+release-check: setup
+	$(BIN)/python contrib/packages/release_check.py
+	$(MAKE) test test-slurm test-pbs test-packages
+	@echo "ready: git tag --annotate v$$($(BIN)/foretime --version | cut -d ' ' -f 2), and publish dist/"
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -66,7 +66,7 @@ def help_page(
         if panel.endswith(RARE) and not whole:
             left_out = True
             continue
-        panels.setdefault(panel, []).append(_entry(*_plain(*record), width))
+        panels.setdefault(panel, []).append(_entry(*plain_record(*record), width))
     for child in children:
         line = (child.short_help or child.help or "").split("\n\n")[0]
         panels.setdefault("Commands", []).append(_entry(child.name or "", line, width))
@@ -88,7 +88,7 @@ def _panel(parameter: Parameter) -> str:
     return named or ("Arguments" if parameter.param_type_name == "argument" else "Options")
 
 
-def _plain(label: str, meaning: str) -> tuple[str, str]:
+def plain_record(label: str, meaning: str) -> tuple[str, str]:
     """Say in a word what an option takes; the choices it has are told in its meaning."""
     name, _, kind = label.partition(" <")
     kind = kind.removesuffix(">")
