@@ -18,7 +18,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/slurm_releases.md"
 SUBJECTS = {
     "Clients: commands, slurmrestd, pyslurm": ("clients", "pyslurm", "lost_clusters"),
     "Install and administration": (
-        "install", "administration", "operator_rights", "accounting_doctor", "identity",
+        "install", "install_guide", "site_install", "administration", "operator_rights",
+        "accounting_doctor", "identity",
     ),
     "Hook: limits and exclusions": (
         "time_limits", "time_changes", "native_exclusions", "invariant", "batch_scripts",

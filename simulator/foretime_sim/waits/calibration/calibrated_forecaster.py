@@ -68,6 +68,12 @@ _FIRST_LATER_S = 300
 class CalibrationSettings:
     """Settings of `CalibratedForecaster`; see docs/studies/waits.md for what they were chosen on.
 
+    Examples
+    --------
+    >>> from foretime_sim.waits.calibration.calibrated_forecaster import CalibrationSettings
+    >>> CalibrationSettings(remembered=1_000).half_life_s // 86_400
+    10
+
     Attributes
     ----------
     remembered
@@ -115,6 +121,13 @@ _AT_A_TIME = 64
 
 class CalibratedForecaster:
     """A forecaster, calibrated online.
+
+    Examples
+    --------
+    >>> from foretime_sim.waits.calibration.calibrated_forecaster import CalibratedForecaster
+    >>> from foretime_sim.waits.qbets import Qbets
+    >>> CalibratedForecaster(Qbets(60), "past waits", now_within_s=60).oracle
+    False
 
     Parameters
     ----------
