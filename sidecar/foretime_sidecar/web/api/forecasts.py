@@ -294,7 +294,7 @@ class ForecastDesk:
             f"no job {job_id}{'' if caller.sees_everybody else ' of yours'} is in the queue as it "
             f"was {max(self.now() - board.made_at, 0)} s ago",
             "job_id",
-            "look at the number; a job that was submitted just now is there in a minute",
+            "check the number; a job that was submitted just now is there in a minute",
         )
 
     def pending(self, caller: Caller, *, brief: bool) -> PendingForecasts:

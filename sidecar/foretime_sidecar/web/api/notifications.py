@@ -50,7 +50,7 @@ def add_notifications(app: FastAPI, desk: ForecastDesk) -> None:
                 f"no job {job} of yours waits in the queue as it was "
                 f"{max(desk.now() - board.made_at, 0)} s ago",
                 "job",
-                "look at the number; a job that was submitted just now is there in a minute",
+                "check the number; a job that was submitted just now is there in a minute",
             )
         try:
             notifier.ask(user, job, desk.now())
