@@ -41,8 +41,8 @@ HEAD = """# Slurm releases that were tested
 (`python -m tests.slurm.harness.release_matrix RESULTS...`, of what `pytest --junitxml` writes).
 [What the tests do](real_slurm.md) stands there. A cell has the number of tests that passed, then
 those that failed or were skipped if there are any, and the day of the newest of them. Skipped tests
-ask for what the release or the machine does not have. [What fails](real_slurm.md#what-is-not) stands
-there, too. On 24.11 and 25.11 `make test-slurm` runs a selection. No other release was tested.
+ask for what the release or the machine does not have. [What fails](real_slurm.md#what-is-not) is
+told, too. On 24.11 and 25.11 `make test-slurm` runs a selection. No other release was tested.
 """
 _RELEASE = re.compile(r"\[(\d\d\.\d\d)\b")
 
