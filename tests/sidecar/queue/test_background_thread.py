@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any, NoReturn
 
 import pytest
-from foretime_sidecar.queue import background_thread
 from foretime_sidecar.queue.background_thread import BackgroundThread
 
 
@@ -30,7 +30,7 @@ def test_it_works_where_its_priority_may_not_be_lowered(monkeypatch: pytest.Monk
     def refuse(*_: Any) -> NoReturn:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(background_thread.os, "setpriority", refuse)
+    monkeypatch.setattr(os, "setpriority", refuse)
     work = Work()
     thread = BackgroundThread("trial", work, 100)
     thread.start()
