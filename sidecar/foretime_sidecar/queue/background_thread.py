@@ -97,7 +97,7 @@ class BackgroundThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError):  # a unit of the site's own may forbid it
+        with contextlib.suppress(OSError):  # as foretime.service does
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
         while True:
             self._looked.wait()
