@@ -23,7 +23,7 @@ NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?p
 
 LIGHT := not real_slurm and not real_pbs and not packages
 
-.PHONY: demo test search test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages test-packages release-check lint bench setup sanitize clean
+.PHONY: demo test search test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages test-packages try-packages release-check lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -89,6 +89,9 @@ packages: setup
 	$(BIN)/python contrib/packages/make_packages.py $(SUITES)
 
 test-packages: packages
+	$(MAKE) try-packages
+
+try-packages: setup
 	$(BIN)/python -m pytest tests/packages -m packages
 
 release-check: setup

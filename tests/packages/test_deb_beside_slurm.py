@@ -49,7 +49,7 @@ fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8916, address)  
 """
 SITE = f"""
 python3 - <<'END'{ADDRESS}END
-tried() {{ for _ in $(seq 120); do if "$@"; then return; fi; sleep 0.5; done; false; }}
+tried() {{ for _ in $(seq 300); do if "$@"; then return; fi; sleep 0.5; done; false; }}
 systemctl start munge mariadb
 mysql -e "CREATE DATABASE slurm_acct_db; CREATE USER slurm@localhost IDENTIFIED VIA unix_socket;
   GRANT ALL ON slurm_acct_db.* TO slurm@localhost"
@@ -99,7 +99,7 @@ def test_the_guide_leads_from_a_working_slurm_to_an_answer(root: PackageRoot) ->
     # Its first line in the guide, where there is no network to ask for what it depends on.
     steps = [f"dpkg --install /dist/{deb.name}", *needed, "cut -d ' ' -f 1 /proc/uptime"]
     said = root.boot(
-        "\n".join([SITE, "cut -d ' ' -f 1 /proc/uptime", *steps, *observe, QUESTION]), 400
+        "\n".join([SITE, "cut -d ' ' -f 1 /proc/uptime", *steps, *observe, QUESTION]), 900
     )
     assert said.rstrip().endswith("all done"), said
     begin, end = map(float, re.findall(r"^(\d+\.\d+)$", said, re.MULTILINE))
