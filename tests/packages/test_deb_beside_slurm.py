@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.packages.package_root import NUMBERS, REPOSITORY, PackageRoot, built
-from tests.support.guide_page import commands_of
+from tests.support.guide_page import MOST_COMMANDS, MOST_S, commands_of
 
 pytestmark = pytest.mark.packages
 
 SUITE = "bookworm"
 GUIDE = REPOSITORY / "docs/install_slurm.md"
-MOST_COMMANDS, MOST_S = 3, 300
 HOSTS = "127.0.0.1 head localhost\n"
 SLURM = """
 ClusterName=lab

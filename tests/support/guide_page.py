@@ -22,6 +22,9 @@ NOT_RUN: Mapping[str, str] = {
 }
 """Lines of the pages that no test here runs, and why. Keep them few."""
 
+MOST_COMMANDS, MOST_S = 3, 300
+"""From a working scheduler to `observe`."""
+
 _READY_S = 120
 _PAUSE_S = 0.5
 _STARTS = re.compile(r"^systemctl restart foretime$|&$")
@@ -88,6 +91,28 @@ def _wait_for_daemon(host: SiteHost) -> None:
         if time.monotonic() > until:
             host.checked("foretime doctor")
         time.sleep(_PAUSE_S)
+
+
+def run_guide(host: SiteHost, page: Path, scheduler: str) -> None:
+    """Run all of an installation's guide; what its commands print must be what the page says.
+
+    Raises
+    ------
+    RuntimeError
+        If one fails.
+    """
+    install = f"foretime install {scheduler} --yes"
+    ran = run_page(host, page, {"Containers": lambda: host.checked("rmdir /run/systemd/system")})
+    needed, seconds = to_observe(ran)
+    print(f"{page.name}: {len(needed)} commands to observe, {seconds:.0f} s")
+    assert len(needed) + 1 <= MOST_COMMANDS, "with the one that gets the package"
+    assert seconds <= MOST_S
+    printed = {(run.section, run.line): run.printed for run in ran}
+    assert "mode     observe" in printed["Observe", "foretime status"]
+    assert "enforce" in printed["A share", "foretime status"]
+    assert "nothing to do" in printed["Upgrade", install]
+    assert "start the daemon as its user" in printed["Containers", install]
+    host.checked(f"foretime uninstall {scheduler} --yes")
 
 
 def to_observe(ran: list[RunLine]) -> tuple[list[RunLine], float]:

@@ -167,7 +167,8 @@ def said_by(done: subprocess.CompletedProcess[str] | subprocess.CompletedProcess
     """Give the first lines of what a failed command said, in one."""
     said = done.stderr or done.stdout
     lines = (as_text(said) if isinstance(said, bytes) else said).strip().splitlines()[:_MOST_LINES]
-    return "; ".join(lines) or "no message"
+    # A semicolon divides what is wrong from what to do.
+    return " | ".join(lines) or "no message"
 
 
 _Done: TypeAlias = tuple[AnyRead, subprocess.CompletedProcess[bytes]]

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from foretime_estimators.jobs.errors import InputError
@@ -291,7 +292,7 @@ def undo_host(host: Host, settings_file: Path) -> tuple[list[Step], Callable[[],
     if record is None:
         return [], lambda: None
     steps = [
-        Step(shlex.join(command), lambda command=command: host.run(*command))  # type: ignore[misc]
+        Step(shlex.join(command), partial(host.run, *command))
         for command in reversed(record.commands)
     ]
     for name, file in record.files.items():
@@ -299,9 +300,9 @@ def undo_host(host: Host, settings_file: Path) -> tuple[list[Step], Callable[[],
         if digest(read_file(place)) == file.written:
             content = file.content_before()
             shown = f"rm {name}" if content is None else f"{name}: as it was before"
-            steps.append(Step(shown, lambda place=place, content=content: put_file(place, content)))  # type: ignore[misc]
+            steps.append(Step(shown, partial(put_file, place, content)))
     steps += [
-        Step(f"rmdir {folder}", lambda folder=folder: _remove_empty(folder))  # type: ignore[misc]
+        Step(f"rmdir {folder}", partial(_remove_empty, folder))
         for folder in sorted({Path(name).parent for name in record.files})
         if folder.suffix == ".d"
     ]

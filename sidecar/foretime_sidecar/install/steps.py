@@ -55,19 +55,20 @@ class Undo:
 
 @contextmanager
 def all_or_nothing() -> Iterator[Undo]:
-    """Undo what was done if one of our errors ends the block.
+    """Undo what was done if one of our errors, or Ctrl-C, ends the block.
 
     Raises
     ------
     SchedulerError
-        In the place of that error; the message says whether anything is left.
+        In its place; the message says whether anything is left.
     """
     undo = Undo()
     try:
         yield undo
-    except (ForetimeError, OSError) as error:
+    except (ForetimeError, OSError, KeyboardInterrupt) as error:
         left = undo.run()
-        raise SchedulerError(f"{error}. {left or 'Everything is as it was before.'}") from error
+        what = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+        raise SchedulerError(f"{what}. {left or 'Everything is as it was before.'}") from error
 
 
 def do_all(steps: Iterable[Step], outcome: Outcome, undo: Undo) -> None:

@@ -96,7 +96,8 @@ def _is_empty(path: Path) -> bool:
             return path.stat().st_size == 0
     except OSError as error:
         raise InputError(f"{path}: can't be read: {error.strerror}") from None
-    raise InputError(f"{path}: is no file; take it out of the folder of saved output")
+    what = "a folder" if path.is_dir() else "no file"
+    raise InputError(f"{path}: is {what}; take it out of the folder of saved output")
 
 
 def _check_whole(output: SiteOutput, folder: Path, empty: Sequence[Path]) -> None:

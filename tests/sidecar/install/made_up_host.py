@@ -21,7 +21,9 @@ class MadeUpHost(Host):
     ran
         Commands that changed something.
     fails
-        The first word or words of a command that fails.
+        The first word or words of commands that fail.
+    interrupted
+        The first word of a command during which Ctrl-C comes.
     """
 
     def __init__(self, root: Path) -> None:
@@ -32,7 +34,8 @@ class MadeUpHost(Host):
         self.enabled: set[str] = set()
         self.entries: set[tuple[str, str]] = set()
         self.ran: list[str] = []
-        self.fails = ""
+        self.fails: tuple[str, ...] = ()
+        self.interrupted = ""
 
     @property
     def is_root(self) -> bool:
@@ -47,8 +50,10 @@ class MadeUpHost(Host):
 
     def run(self, *argv: str) -> str:
         shown = " ".join(argv)
-        if self.fails and shown.startswith(self.fails):
+        if shown.startswith(self.fails):
             raise StateError(f"{shown}: made to fail")
+        if argv[0] == self.interrupted:
+            raise KeyboardInterrupt
         name = Path(argv[0]).name
         if name == "id":
             return " ".join(self.users[argv[-1]])

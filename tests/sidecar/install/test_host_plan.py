@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_sidecar.clients.pbs.server import PbsServer
 from foretime_sidecar.clients.slurm.controller import SlurmController
 from foretime_sidecar.install import first_settings, host_plan, slurm_host
 from foretime_sidecar.install.first_settings import pbs_settings, slurm_settings
@@ -135,7 +137,7 @@ def test_what_is_done_is_planned_no_more(host: MadeUpHost) -> None:
 )
 def test_a_step_that_fails_has_those_before_undone(host: MadeUpHost, fails: str) -> None:
     before, plan = host.everything(), slurm_plan(host)
-    host.fails = fails
+    host.fails = (fails,)
     with pytest.raises(SchedulerError, match=r"made to fail. Everything is as it was before\."):
         carry_out(plan)
     assert host.everything() == before
@@ -143,15 +145,17 @@ def test_a_step_that_fails_has_those_before_undone(host: MadeUpHost, fails: str)
         assert host.ran.count("systemctl daemon-reload") == 2, "again, as the units are gone"
 
 
+def test_what_was_done_before_ctrl_c_is_undone(host: MadeUpHost) -> None:
+    before, plan = host.everything(), slurm_plan(host)
+    host.interrupted = "usermod"
+    with pytest.raises(SchedulerError, match=r"^interrupted\. Everything is as it was before\.$"):
+        carry_out(plan)
+    assert host.everything() == before
+
+
 def test_an_undo_that_fails_is_told(host: MadeUpHost) -> None:
     plan = slurm_plan(host)
-    real = host.run
-
-    def run(*argv: str) -> str:
-        host.fails = "userdel" if argv[0] == "userdel" else "usermod"
-        return real(*argv)
-
-    host.run = run  # type: ignore[method-assign]
+    host.fails = ("usermod", "userdel")
     with pytest.raises(SchedulerError, match="Undoing it failed, too: userdel foretime: made"):
         carry_out(plan)
 
@@ -280,12 +284,12 @@ def test_a_program_in_a_home_is_refused(
         slurm_plan(host)
 
 
-class Server:
+class Server(PbsServer):
     """A PBS server with managers."""
 
     managers = "manager@*"
 
-    def status(self, *_: str) -> dict[str, object]:
+    def status(self, *arguments: str) -> dict[str, Any]:
         return {"Server": {"pbs": {"server_host": "pbs01", "managers": self.managers}}}
 
 
@@ -300,7 +304,7 @@ def test_pbs_gives_the_daemon_what_its_drop_in_names(
     assert "pbs_accounting_dir" not in text, "it is the default"
 
     def rights(plan: HostPlan) -> None:
-        plan_pbs_rights(plan, server, parse_settings(text), "", home)  # type: ignore[arg-type]
+        plan_pbs_rights(plan, server, parse_settings(text), "", home)
 
     def plan() -> HostPlan:
         return plan_host(host, parse_settings(text), SETTINGS, text, rights, DROP_IN)

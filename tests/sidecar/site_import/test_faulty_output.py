@@ -230,7 +230,7 @@ FAULTS = {
     ),
     "a folder": (
         lambda folder: (folder / "more").mkdir(),
-        r"more: is no file; take it out of the folder of saved output",
+        r"more: is a folder; take it out of the folder of saved output",
     ),
     "a link to nothing": (
         lambda folder: (folder / "more").symlink_to("nowhere"),

@@ -417,7 +417,7 @@ FAULTS = {
         written("resource_group", "staff 60 root 40\nroot 61 staff 5\n"),
         r"resource_group: line 2: PBS has 'root' by itself: leave it out",
     ),
-    "a folder": (lambda folder: (folder / "more").mkdir(), r"more: is no file; take it out"),
+    "a folder": (lambda folder: (folder / "more").mkdir(), r"more: is a folder; take it out"),
     "output of Slurm": (
         written("licenses.txt", "No licenses configured\n"),
         r"licenses\.txt is of Slurm, and .* of PBS: keep those of one",

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Self
 
 from tests.support.processes.opt_foretime import PREFIX, install_as_wheel
@@ -78,6 +79,24 @@ class SiteHost:
             log = self.systemd.log.read_text()[-4000:]
             raise RuntimeError(f"{line}: {reply.returncode}\n{reply.stdout}{reply.stderr}\n{log}")
         return reply.stdout
+
+    @contextmanager
+    def read_only(self, folder: str) -> Iterator[None]:
+        """Have nothing written into a folder."""
+        self.checked(f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}")
+        try:
+            yield
+        finally:
+            self.checked(f"umount -l {folder}")
+
+    @contextmanager
+    def refusing(self, request: str) -> Iterator[None]:
+        """Have systemd refuse a request."""
+        self.systemd.fails.add(request)
+        try:
+            yield
+        finally:
+            self.systemd.fails.clear()
 
     def files(self) -> set[str]:
         """Give what is where an installation writes: owners, modes, digests, rights of its user."""

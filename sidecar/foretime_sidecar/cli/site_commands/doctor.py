@@ -70,5 +70,8 @@ def doctor(
 
 def _settings(found: SiteSettings) -> Finding:
     if found.missing:
-        return warning(found.missing, "name the daemon's with --settings, or write one there")
+        return warning(
+            found.missing,
+            "foretime install slurm (or pbs) writes one; or name the daemon's with --settings",
+        )
     return ok(str(found.file))

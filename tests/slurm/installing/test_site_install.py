@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -55,24 +55,6 @@ def slurmdbd_down(site: Site) -> Iterator[None]:
 
 
 @contextmanager
-def read_only(site: Site, folder: str) -> Iterator[None]:
-    site.host.checked(f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}")
-    try:
-        yield
-    finally:
-        site.host.checked(f"umount -l {folder}")
-
-
-@contextmanager
-def refused(site: Site, request: str) -> Iterator[None]:
-    site.host.systemd.fails.add(request)
-    try:
-        yield
-    finally:
-        site.host.systemd.fails.clear()
-
-
-@contextmanager
 def reconfigure_fails(site: Site) -> Iterator[None]:
     """It does once the hook is in slurm.conf."""
     scontrol = site.cluster.commands / "scontrol"
@@ -88,26 +70,26 @@ def reconfigure_fails(site: Site) -> Iterator[None]:
         real.rename(scontrol)
 
 
-FAULTS: dict[str, tuple[Callable[[Site], object], str]] = {
+FAULTS: dict[str, tuple[Callable[[Site], AbstractContextManager[None]], str]] = {
     "slurmdbd does not answer": (slurmdbd_down, "check slurmctld and slurmdbd"),
     "slurm.conf's folder can't be written": (
-        lambda site: read_only(site, "/etc/slurm"),
+        lambda site: site.host.read_only("/etc/slurm"),
         "/etc/slurm/foretime.installed: can't write it: Read-only file system",
     ),
     "systemd's folder can't be written": (
-        lambda site: read_only(site, "/etc/systemd/system"),
+        lambda site: site.host.read_only("/etc/systemd/system"),
         "/etc/systemd/system/foretime.service: can't write it: Read-only file system",
     ),
     "the units can't be enabled": (
-        lambda site: refused(site, "enable foretime.service foretime-watchdog.timer"),
+        lambda site: site.host.refusing("enable foretime.service foretime-watchdog.timer"),
         "refused by the test",
     ),
     "the daemon can't be started": (
-        lambda site: refused(site, "restart foretime.service foretime-watchdog.timer"),
+        lambda site: site.host.refusing("restart foretime.service foretime-watchdog.timer"),
         "refused by the test",
     ),
     "slurmctld can't be restarted": (
-        lambda site: refused(site, "restart slurmctld.service"),
+        lambda site: site.host.refusing("restart slurmctld.service"),
         "refused by the test",
     ),
     "slurmctld refuses the hook": (reconfigure_fails, "made to fail"),
@@ -118,7 +100,7 @@ FAULTS: dict[str, tuple[Callable[[Site], object], str]] = {
 def test_what_fails_is_undone(fault: str, site: Site) -> None:
     before = site.state()
     breaks, says = FAULTS[fault]
-    with breaks(site):  # type: ignore[attr-defined]
+    with breaks(site):
         reply = site.host.shell(INSTALL)
     assert reply.returncode == 1, reply.stdout + reply.stderr
     assert says in reply.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_releases import SlurmRelease
-from tests.slurm.test_install import Administrator
+from tests.slurm.installing.test_install import Administrator
 
 SNAPSHOTS = "--innodb-snapshot-isolation=ON"  # what MariaDB 11.6.2 and newer do by default
 

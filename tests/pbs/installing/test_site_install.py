@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
+from tests.pbs.installing.pbs_site_host import pbs_site_host
 from tests.pbs.openpbs import PREFIX
 from tests.pbs.pbs_server import PbsServer
-from tests.pbs.pbs_site_host import pbs_site_host
 from tests.support.processes.site_host import SiteHost
 
 INSTALL = "foretime install pbs --yes"
@@ -36,24 +36,6 @@ def site(pbs_of_module: PbsServer) -> Iterator[Site]:
 
 
 @contextmanager
-def read_only(site: Site, folder: str) -> Iterator[None]:
-    site.host.checked(f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}")
-    try:
-        yield
-    finally:
-        site.host.checked(f"umount -l {folder}")
-
-
-@contextmanager
-def refused(site: Site, request: str) -> Iterator[None]:
-    site.host.systemd.fails.add(request)
-    try:
-        yield
-    finally:
-        site.host.systemd.fails.clear()
-
-
-@contextmanager
 def qmgr_refuses(site: Site, part: str) -> Iterator[None]:
     folder = site.server.folder / "systemd/bin"  # the PATH's first
     others = [path.name for path in (PREFIX / "bin").iterdir() if path.name != "qmgr"]
@@ -72,13 +54,13 @@ def qmgr_refuses(site: Site, part: str) -> Iterator[None]:
             (folder / name).unlink()
 
 
-FAULTS: dict[str, tuple[Callable[[Site], object], str]] = {
+FAULTS: dict[str, tuple[Callable[[Site], AbstractContextManager[None]], str]] = {
     "systemd's folder can't be written": (
-        lambda site: read_only(site, "/etc/systemd/system"),
+        lambda site: site.host.read_only("/etc/systemd/system"),
         "/etc/systemd/system/foretime.service: can't write it: Read-only file system",
     ),
     "the daemon can't be started": (
-        lambda site: refused(site, "restart foretime.service foretime-watchdog.timer"),
+        lambda site: site.host.refusing("restart foretime.service foretime-watchdog.timer"),
         "refused by the test",
     ),
     "nobody may be made a manager": (
@@ -96,7 +78,7 @@ FAULTS: dict[str, tuple[Callable[[Site], object], str]] = {
 def test_what_fails_is_undone(fault: str, site: Site) -> None:
     before = site.state()
     breaks, says = FAULTS[fault]
-    with breaks(site):  # type: ignore[attr-defined]
+    with breaks(site):
         reply = site.host.shell(INSTALL)
     assert reply.returncode == 1, reply.stdout + reply.stderr
     assert says in reply.stderr

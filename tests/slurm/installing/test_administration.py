@@ -17,7 +17,7 @@ from foretime_sidecar.web.server import Daemon
 
 from tests.slurm.harness.slurm_cluster import SlurmCluster
 from tests.slurm.harness.slurm_conf import SLURM_UID
-from tests.slurm.test_install import Administrator
+from tests.slurm.installing.test_install import Administrator
 
 
 class WithoutAccounting(SlurmCommands):
