@@ -34,6 +34,7 @@ $(VENV)/.venv:
 	  { echo "python3 has no headers to build with: install python3-dev (Debian) or python3-devel"; exit 2; }
 	@command -v $${CXX:-c++} >/dev/null || \
 	  { echo "there is no C++ compiler: install g++, or name yours with: CXX=... make"; exit 2; }
+	@echo "setting up $(VENV): some minutes, once"
 	@$(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || \
 	  { echo "python3 can't make a virtual environment: install python3-venv (Debian) or virtualenv"; exit 2; }
 	@touch $@

@@ -17,6 +17,7 @@ from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.options import daemon_options
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.json_option import JsonOption
+from foretime_sidecar.cli.options.schedulers_here import require_commands
 from foretime_sidecar.cli.options.site_settings import SiteSettings, find_settings, noted
 from foretime_sidecar.cli.reports.diagnoses import diagnoses_json, diagnoses_table
 from foretime_sidecar.cli.reports.install_plan import (
@@ -111,8 +112,8 @@ def install_pbs(
     job_sort_formula becomes it if there is none. What is there already stays. foretime doctor
     checks it all. Run it as root on the server's host.
 
-    Exit code 0: done, or nothing to do; 1: a step failed and all is as it was, or the doctor has
-    found a problem; 2: it can't be done as things are.
+    Exit code 0: done, or nothing to do; 1: a step failed and all is as it was, the scheduler does
+    not answer, or the doctor has found a problem; 2: it can't be done as things are.
 
     Example: [bold]foretime install pbs --yes[/bold]
     """
@@ -125,6 +126,8 @@ def install_pbs(
             'the settings are for Slurm (scheduler.kind = "slurm"): foretime install slurm'
         )
     folder = commands_dir or chosen.scheduler.commands_dir
+    if not hook_only:  # the hook's part is also shown where there is no PBS
+        require_commands("pbs", folder)
     scheduler, server = PbsScheduler(pbs_home()), PbsServer(folder)
     starts_now = chosen.queue_order.starts_now
     plan = None
@@ -153,7 +156,7 @@ def install_pbs(
     directives = pbs_install.install_directives(
         str(plugin_file("pbs/foretime_hook.py")), config_name, pbs_install.registration()
     )
-    with contextlib.suppress(SchedulerError):  # also shown where there is no PBS
+    with contextlib.suppress(SchedulerError):
         if pbs_install.is_installed(server, chosen):
             directives = []
     lines = [f"qmgr -c '{directive}'" for directive in directives] + scheduler.commands()
@@ -195,9 +198,10 @@ def uninstall_pbs(
     Example: [bold]foretime uninstall pbs --yes[/bold]
     """
     found = find_settings(settings)
-    chosen = noted(found)
-    scheduler = PbsScheduler(pbs_home())
-    server = PbsServer(commands_dir or chosen.scheduler.commands_dir)
+    folder = commands_dir or noted(found).scheduler.commands_dir
+    if not hook_only:
+        require_commands("pbs", folder)
+    scheduler, server = PbsScheduler(pbs_home()), PbsServer(folder)
     host = None if hook_only else _HostUndo(found)
     if yes:
         outcome = Outcome()
@@ -210,7 +214,7 @@ def uninstall_pbs(
         return
     lines = [] if host is None else host.shown
     lines += [*pbs_install.uninstall_lines(), *scheduler.uninstall_commands()]
-    with contextlib.suppress(SchedulerError):  # also shown where there is no PBS
+    with contextlib.suppress(SchedulerError):
         lines += pbs_ranks.uninstall_lines(server)
     if as_json:
         typer.echo(json.dumps({"commands": lines}, indent=2))
@@ -236,8 +240,8 @@ def install_slurm(
     Scripts are loaded in Slurm's own Lua before any is replaced. foretime doctor checks it all. Run
     it as root on slurmctld's host.
 
-    Exit code 0: done, or nothing to do; 1: a step failed and all is as it was, or the doctor has
-    found a problem; 2: it can't be done as things are.
+    Exit code 0: done, or nothing to do; 1: a step failed and all is as it was, the scheduler does
+    not answer, or the doctor has found a problem; 2: it can't be done as things are.
 
     Example: [bold]foretime install slurm --yes[/bold]
     """
@@ -315,8 +319,9 @@ def uninstall_slurm(
 def _slurm_site(chosen: Settings, conf: Path | None, commands_dir: str) -> slurm_install.SlurmSite:
     if conf is not None and not conf.is_file():
         raise InputError(f"--conf {conf}: there is no such file; name the slurm.conf of slurmctld")
-    controller = SlurmController(commands_dir or chosen.scheduler.commands_dir)
-    return slurm_install.SlurmSite(controller, chosen, conf)
+    folder = commands_dir or chosen.scheduler.commands_dir
+    require_commands("slurm", folder)
+    return slurm_install.SlurmSite(SlurmController(folder), chosen, conf)
 
 
 @dataclass(frozen=True, slots=True)

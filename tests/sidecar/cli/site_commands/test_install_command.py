@@ -45,3 +45,16 @@ def test_a_slurm_conf_that_is_not_there_is_told_before_slurm_is_asked(
     code, out, err = run(command, "slurm", "--conf", missing, "--commands-dir", tmp_path)
     assert (code, out) == (2, "")
     assert f"--conf {missing}: there is no such file" in err
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+@pytest.mark.parametrize(("scheduler", "asked"), [("slurm", "scontrol"), ("pbs", "qmgr")])
+def test_a_host_without_the_scheduler_is_told_before_anything_is_planned(
+    command: str, scheduler: str, asked: str, run: Run, tmp_path: Path
+) -> None:
+    code, out, err = run(command, scheduler, "--commands-dir", tmp_path)
+    assert (code, out) == (2, "")
+    assert err.endswith(
+        f"foretime: there is no {tmp_path}/{asked}: run this on the scheduler's host, or name the"
+        " folder of its commands with --commands-dir\n"
+    )
