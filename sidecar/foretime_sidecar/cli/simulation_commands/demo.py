@@ -13,6 +13,7 @@ from foretime_estimators.jobs.errors import InputError
 from foretime_estimators.time_units import DAY_S
 
 from foretime_sidecar.cli.frame.interruption import leave_threads_behind, terminable
+from foretime_sidecar.cli.frame.log_lines import log_to_stderr
 from foretime_sidecar.cli.frame.printable_text import say
 from foretime_sidecar.cli.frame.progress_bar import progress_bar
 from foretime_sidecar.cli.options.workload_options import (
@@ -53,7 +54,7 @@ def demo(
 
     Example: [bold]foretime demo KTH-SP2-1996-2.1-cln.swf.gz[/bold]
     """
-    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
+    log_to_stderr(logging.WARNING)
     if socket_path is None:
         _check_port(port)
     elif not socket_path.parent.is_dir():

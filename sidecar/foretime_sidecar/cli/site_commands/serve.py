@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from foretime_sidecar.cli.frame.interruption import leave_threads_behind
+from foretime_sidecar.cli.frame.log_lines import log_to_stderr
 from foretime_sidecar.cli.options.daemon_options import SettingsOption
 from foretime_sidecar.cli.options.site_settings import site_settings
 from foretime_sidecar.web.server import Daemon
@@ -23,8 +24,6 @@ def serve(
 
     Example: [bold]foretime serve --verbose[/bold]
     """
-    logging.basicConfig(
-        format="%(levelname)s %(message)s", level=logging.INFO if verbose else logging.WARNING
-    )
+    log_to_stderr(logging.INFO if verbose else logging.WARNING)
     Daemon(site_settings(settings)).run()
     leave_threads_behind()
