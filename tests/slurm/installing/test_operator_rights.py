@@ -1,11 +1,11 @@
-"""What Slurm lets a user, an operator and an administrator change of others' jobs.
+"""What Slurm lets a user and an operator change, of others' jobs and of Slurm itself.
 
-docs/slurm_clients.md prints this table.
+docs/slurm_clients.md and docs/threat_model.md print these tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,20 @@ TABLE = {
     "Nice=-5": (False, True, True),
     "Comment=said": (False, True, True),
     "AdminComment=noted": (False, False, False),
+}
+
+# What else may dave do, and erin? The last two end the job that runs.
+REACH = {
+    "scontrol reconfigure": (False, False),
+    "scontrol shutdown slurmctld": (False, False),
+    "scontrol update NodeName=n1 State=DRAIN Reason=tried": (False, False),
+    "scontrol update PartitionName=main State=DOWN": (False, False),
+    "sacctmgr -i modify user erin set adminlevel=administrator": (False, False),
+    "sacctmgr -i modify account physics set fairshare=7": (False, True),
+    "scontrol create reservation ReservationName=tried StartTime=now+864000 Duration=10 Nodes=n1"
+    " Users=alice": (False, True),
+    "scontrol requeue JOB": (False, True),
+    "scancel JOB": (False, True),
 }
 
 
@@ -61,8 +75,25 @@ def test_each_right_is_what_the_page_says(change: str, slurm: SlurmCluster) -> N
     assert tuple(done) == TABLE[change]
 
 
-def test_the_documentation_says_so(repository: Path) -> None:
-    page = (repository / "docs/slurm_clients.md").read_text()
-    for change, rights in TABLE.items():
+def test_an_operator_reaches_accounts_and_jobs_but_not_slurm_itself(slurm: SlurmCluster) -> None:
+    job_id = next(job["JobId"] for job in slurm.jobs() if job["JobState"] == "RUNNING")
+    done = {
+        words: tuple(
+            slurm.run(words.replace("JOB", job_id).split(), user=user).returncode == 0
+            for user in ("dave", "erin")
+        )
+        for words in REACH
+    }
+    assert done == REACH
+
+
+@pytest.mark.parametrize(
+    ("page", "table"), [("slurm_clients.md", TABLE), ("threat_model.md", REACH)]
+)
+def test_the_documentation_says_so(
+    page: str, table: Mapping[str, tuple[bool, ...]], repository: Path
+) -> None:
+    text = (repository / "docs" / page).read_text(encoding="utf-8")
+    for change, rights in table.items():
         cells = " | ".join("yes" if allowed else "no" for allowed in rights)
-        assert f"| `{change}` | {cells} |" in page
+        assert f"| `{change}` | {cells} |" in text
