@@ -1,6 +1,7 @@
 # make demo   set up, then replay a log (LOG=path, or a generated workload)
 # make test   set up, then every test that needs no Slurm and no PBS
 # make search  every property test with many times its examples (TIMES=20 TESTS=tests SEED=1)
+# make fuzz  every parser of outside text, by coverage (SECONDS=60 each, TARGETS="swf table")
 # make test-slurm  set up, then the tests on live Slurm clusters: as root, some ten minutes
 #                  (FORETIME_SLURM_RELEASES=all: every test on each of the releases, not on two)
 # make slurm-matrix  those on all releases, then docs/slurm_releases.md from what came of them
@@ -17,13 +18,15 @@ BIN := $(VENV)/bin
 LOG ?=
 TIMES ?= 20
 TESTS ?= tests
+SECONDS ?= 60
+TARGETS ?=
 SUITES ?= bookworm trixie
 SEED ?= $(strip $(shell od -An -N4 -tu4 /dev/urandom))
 NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?pp)
 
 LIGHT := not real_slurm and not real_pbs and not packages
 
-.PHONY: demo test search test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages test-packages try-packages release-check lint bench setup sanitize clean
+.PHONY: demo test search fuzz test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages test-packages try-packages release-check lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -62,6 +65,9 @@ test: setup lint
 search: setup
 	$(BIN)/python -m pytest --search $(TIMES) --hypothesis-seed=$(SEED) --timeout 0 \
 	  --benchmark-skip -m '$(LIGHT)' $(TESTS)
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz.run $(SECONDS) $(TARGETS)
 
 test-slurm: setup
 	$(MAKE) --jobs 2 --output-sync=target slurm-experiments slurm-tests

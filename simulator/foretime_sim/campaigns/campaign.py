@@ -421,7 +421,7 @@ def expanded(text: str) -> str:
     Raises
     ------
     InputError
-        If a variable is not set.
+        If a variable is not set, or somebody's home is not known.
     """
 
     def value_of(match: re.Match[str]) -> str:
@@ -432,4 +432,8 @@ def expanded(text: str) -> str:
             )
         return value
 
-    return str(Path(re.sub(r"\$\{(\w+)\}", value_of, text)).expanduser())
+    path = re.sub(r"\$\{(\w+)\}", value_of, text)
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError:
+        raise InputError(f"there is no home folder {path.split('/')[0]!r}") from None

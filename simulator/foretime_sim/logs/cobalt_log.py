@@ -41,6 +41,7 @@ _NEEDED = {
     "Resource_List.nodect": ("requested_processors", parse_processors),
 }
 """What every ended job's record has, which fact it is, and how it is read."""
+_JOB_NUMBER = re.compile(r"0|[1-9]\d{0,14}", re.ASCII)
 _BGP_PARTITION = "exec_host"
 """It has this, too: the bgp_partition's name."""
 
@@ -91,6 +92,7 @@ def parse_cobalt_log(text: str, *, source: str, lenient: bool = False) -> Cobalt
         try:
             record = parse_line(line)
             fields = fields_of(record.message)
+            _check_number(record.job_id)
             if record.kind == "E":
                 _check_fields(fields)
         except ValueError as error:
@@ -133,6 +135,11 @@ def parse_cobalt_log(text: str, *, source: str, lenient: bool = False) -> Cobalt
     job_log = job_log_of_rows(export, lenient=lenient, time_zone=None, notes=notes)
     had = {int(job_id): fields[_BGP_PARTITION] for job_id, (_, fields) in ended.items()}
     return CobaltLog(job_log, {number: had[number] for number in job_log.job_id.tolist()})
+
+
+def _check_number(job_id: str) -> None:
+    if _JOB_NUMBER.fullmatch(job_id) is None:
+        raise ValueError(f"{job_id[:60]!r} is no number of a job of Cobalt's")
 
 
 def _check_fields(fields: Mapping[str, str]) -> None:

@@ -36,6 +36,7 @@ from foretime_sidecar.clients.client import (
     SchedulerConfiguration,
 )
 from foretime_sidecar.clients.cluster import AskedChunks
+from foretime_sidecar.clients.known_shapes import WRONG_SHAPE
 from foretime_sidecar.clients.pbs.finished_record import finished_record
 from foretime_sidecar.clients.pbs.json_text import read_json
 from foretime_sidecar.clients.pbs.select import held_vnodes, parse_select
@@ -130,7 +131,7 @@ def _each(
             continue
         try:
             parsed = parse(job_id, job)
-        except (ValueError, TypeError, KeyError) as error:
+        except WRONG_SHAPE as error:
             unread.append(f"{job_id} ({error})")
             continue
         if parsed is not None:

@@ -19,12 +19,14 @@ from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sidecar.clients.client import FinishedRecord
 from foretime_sidecar.clients.garbage import uncollected
+from foretime_sidecar.clients.known_shapes import known_shape
 from foretime_sidecar.clients.slurm.numbers import SlurmNumber, number
 
 logger = logging.getLogger("foretime")
 
 Json = Mapping[str, Any]
 
+KNOWN_JSON = "the JSON of Slurm 22.05 and newer"
 _MOST_NAMED = 10  # jobs in one line of the log
 
 # How a job that did start ended; one that never started is NEVER_STARTED in any state.
@@ -133,7 +135,7 @@ def parse_finished(reply: object, command: str = "sacct --json") -> list[Finishe
     """
     records = []
     dropped = []
-    try:
+    with known_shape(f"{command} answered a job", KNOWN_JSON):
         for job in listed_jobs(reply, command):
             record = _finished(job)
             if record is None:
@@ -142,11 +144,6 @@ def parse_finished(reply: object, command: str = "sacct --json") -> list[Finishe
                 records.append(record)
             else:
                 dropped.append(record.job.request.job_id)
-    except (KeyError, TypeError, IndexError) as error:
-        raise SchedulerError(
-            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
-            "Foretime knows the JSON of Slurm 22.05 and newer"
-        ) from error
     if dropped:
         logger.warning(
             "sacct: %d finished jobs dropped, as their user, account, partition or comment "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from foretime_estimators.jobs.errors import InputError, SchedulerError
+from foretime_estimators.jobs.errors import SchedulerError
 
 from foretime_sidecar.clients.cluster import (
     AskedNodes,
@@ -16,6 +16,7 @@ from foretime_sidecar.clients.cluster import (
     ClusterPartition,
     HeldNode,
 )
+from foretime_sidecar.clients.known_shapes import known_shape
 from foretime_sidecar.clients.slurm.numbers import number
 from foretime_sidecar.clients.slurm.site import expand_nodes, fields_of, parse_max_time
 
@@ -41,7 +42,8 @@ def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
     SchedulerError
         If there is no node or slurm_partition, or a value can't be read.
     """
-    try:
+    answered = "scontrol answered a node or partition"
+    with known_shape(answered, "scontrol of Slurm 22.05 and newer"):
         found = [
             _node(fields_of(line)) for line in nodes.splitlines() if line.startswith("NodeName=")
         ]
@@ -53,11 +55,6 @@ def parse_cluster(nodes: str, partitions: str, configuration: str) -> Cluster:
             for line in partitions.splitlines()
             if line.startswith("PartitionName=")
         ]
-    except (KeyError, ValueError, InputError) as error:
-        raise SchedulerError(
-            f"scontrol answered a node or partition in an unknown shape "
-            f"({type(error).__name__}: {error}); Foretime knows scontrol of Slurm 22.05 and newer"
-        ) from error
     if not found or not parts:
         raise SchedulerError(
             f"scontrol show node and show partition named no node or no partition: "

@@ -19,14 +19,15 @@ from types import GenericAlias
 from typing import Any, TypeAlias, TypedDict
 
 import msgspec
-from foretime_estimators.jobs.errors import SchedulerError
 from foretime_estimators.jobs.jobs import JobRequest
 from foretime_estimators.time_units import MINUTE_S
 
 from foretime_sidecar.clients.array_indices import count_indices, index_ranges
 from foretime_sidecar.clients.client import UNLIMITED_S, QueuedJob, QueueState
 from foretime_sidecar.clients.cluster import AskedNodes, HeldNode
+from foretime_sidecar.clients.known_shapes import known_shape
 from foretime_sidecar.clients.slurm.json import (
+    KNOWN_JSON,
     Json,
     decoded,
     listed_jobs,
@@ -76,13 +77,8 @@ def parse_queue(
     SchedulerError
         If the reply has not the shape of Slurm's.
     """
-    try:
+    with known_shape(f"{command} answered a job", KNOWN_JSON):
         queued = (known or KnownJobs()).read(_told(reply, command), command)
-    except (KeyError, TypeError, IndexError) as error:
-        raise SchedulerError(
-            f"{command} answered a job in an unknown shape ({type(error).__name__}: {error}); "
-            "Foretime knows the JSON of Slurm 22.05 and newer"
-        ) from error
     queued.sort(key=lambda job: job.request.submit_time)
     return tuple(queued)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
-from foretime_estimators.jobs.errors import SchedulerError
-
 from foretime_sidecar.clients.client import ControllerLoad, Reservation, SchedulerConfiguration
+from foretime_sidecar.clients.known_shapes import known_shape
 from foretime_sidecar.clients.slurm.control_texts import parse_parameters
 from foretime_sidecar.clients.slurm.numbers import number
 from foretime_sidecar.clients.slurm.site import expand_nodes
@@ -18,16 +17,8 @@ _UP = {"idle", "mixed", "allocated", "completing", "reserved"}
 _NO_NEW_JOBS = {"drain", "down", "fail", "not_responding", "powered_down", "power_down"}
 
 
-@contextmanager
-def _shapes(what: str) -> Iterator[None]:
-    """Turn a reply of an unknown shape into a clear error."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise SchedulerError(
-            f"slurmrestd answered {what} in an unknown shape ({type(error).__name__}: {error}); "
-            "Foretime knows the APIs v0.0.38 to v0.0.45"
-        ) from error
+def _shapes(what: str) -> AbstractContextManager[None]:
+    return known_shape(f"slurmrestd answered {what}", "the APIs v0.0.38 to v0.0.45")
 
 
 def parse_rest_configuration(

@@ -25,24 +25,29 @@ _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
-_MOST_NODES = 2**20
+_MOST_NODES = 2**16  # of a range, as Slurm has it
+_MOST_CHARACTERS = 2**24
 
 
 def expand_nodes(expression: str) -> frozenset[str]:
     """Give the names that a node list such as ``rack[1-2]n[01-03,7],login`` stands for.
 
-    A list of more nodes than any cluster has stands for itself, a name that no node has.
+    A part of it that stands for more nodes than any cluster has is taken for a name, which no node
+    has.
     """
     names: set[str] = set()
+    left = _MOST_CHARACTERS
     for part in _LIST_PART.findall(expression):
         pieces = _BRACKETS.split(part)
         choices = [
-            [piece] if number % 2 == 0 else list(_numbers(piece))
+            [piece] if number % 2 == 0 else list(itertools.islice(_numbers(piece), _MOST_NODES + 1))
             for number, piece in enumerate(pieces)
         ]
-        if math.prod(map(len, choices)) > _MOST_NODES:
+        count = math.prod(map(len, choices))
+        if count > _MOST_NODES or count * len(part) > left:
             names.add(part)
         else:
+            left -= count * len(part)
             names.update(map("".join, itertools.product(*choices)))
     return frozenset(names)
 
