@@ -25,6 +25,8 @@ BackfillCycle::BackfillCycle(SlurmController& controller, BackfillScratch& scrat
       most_plans_(most_plans(parameters_.bf_job_part_count_reserve, reach.coarse)),
       pass_(pass),
       timed_tests_(controller.site().version >= std::pair{24, 11}),
+      own_ends_(controller.site().version >= std::pair{25, 5}),
+      least_gone_(controller.site().version >= std::pair{25, 5} ? 0 : 1),
       window_end_(round_down(now + parameters_.bf_window)),
       most_records_(static_cast<std::size_t>(parameters_.bf_max_job_test)),
       plans_of_partition_(controller.site().partitions.size(), 0),

@@ -143,6 +143,8 @@ class BackfillCycle {
   std::int64_t most_plans_;  // of a partition; 0: any number
   Pass& pass_;
   bool timed_tests_;
+  bool own_ends_;       // a start is the end of a job that has one of the chosen nodes
+  Seconds least_gone_;  // a job counts as gone so long after its end
   Seconds window_end_;
   std::size_t most_records_;
   std::vector<End> ends_;

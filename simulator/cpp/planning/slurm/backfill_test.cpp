@@ -226,7 +226,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::will_run(const Test& test, 
   if (timed_tests_) {
     for (const End& end : ends_) {
       if (!ends_move_ && end.first > start) break;
-      if (end.end > start) continue;
+      if (end.end + least_gone_ > start) continue;
       const SlurmRecord& gone = controller_.record(end.job);
       for (const NodeRow& row : gone.rows) chooser.give(row, gone.slurm_partition);
     }
@@ -241,7 +241,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
   constexpr Seconds kFirstWindow = 30;
   constexpr Seconds kLongestWindow = Seconds{365} * 86'400;
   NodeChooser& chooser = controller_.chooser();
-  const auto gone = [&](const End& end) { return timed_tests_ && end.end <= start; };
+  const auto gone = [&](const End& end) { return timed_tests_ && end.end + least_gone_ <= start; };
   Seconds window = kFirstWindow;
   Later window_start;
   std::vector<const End*> removed;
@@ -283,7 +283,7 @@ std::optional<BackfillCycle::WillRun> BackfillCycle::as_jobs_end(Seconds start, 
     }
     if (last == nullptr) return std::nullopt;
     if (auto rows = chooser.test()) {
-      if (timed_tests_) {
+      if (own_ends_) {
         NodeSet& found = scratch_.found;
         found.clear();
         for (const NodeRow& row : *rows) found.add(row.node, row.node + row.nodes);

@@ -12,6 +12,10 @@ from foretime_sim.reference.slurm.nodes.nodes import NodeUse
 FIRST_WINDOW_S = 30
 """Ends of running jobs within a window are tried together; it doubles with each failure."""
 LONGEST_WINDOW_S = 365 * 86_400
+OWN_ENDS_VERSION = (25, 5)
+"""From 25.05.1 on a start is the end of a job that has one of the chosen nodes (CHANGELOG)."""
+ENDED_AT_START_VERSION = (25, 5)
+"""Some release between 24.11.5 and 25.11.7 counts a job as gone that ends at the start tested."""
 NO_END = -(2**62)
 
 
@@ -91,15 +95,15 @@ def will_run(
         TEST_NOW_ONLY: no future is looked at.
     start, end
         Of the time that backfill asks for (24.11 and newer; ``None`` before): jobs that end by
-        ``start`` count as gone, those that end after ``end`` as there for good.
+        ``start`` (24.11: before it) count as gone, those that end after ``end`` as there for good.
 
     Notes
     -----
     Running jobs are taken away in the order of their ends, several at once: all that end within
     the window of the first one tried, which begins with 30 s and doubles. The start is then the
-    end of the last one taken away (22.05), or of the last one that has any of the chosen nodes
-    (25.05 and newer): not always the earliest possible. Past 2 s of its own time Slurm gives up;
-    the model does not.
+    end of the last one taken away (24.11 and older), or of the last one that has any of the chosen
+    nodes (25.05 and newer): not always the earliest possible. Past 2 s of its own time Slurm gives
+    up; the model does not.
     """
     if start is None or start <= now:
         found = choice.choose(candidates, use)
@@ -111,8 +115,9 @@ def will_run(
         return None
     future = use.copy()
     to_remove = []
+    last_gone = (start or 0) - (choice.version < ENDED_AT_START_VERSION)
     for run in running:
-        if start is not None and ends.end(run, now) <= start:
+        if start is not None and ends.end(run, now) <= last_gone:
             future.remove(run.allocation, run.partition_index, candidates)
         else:
             to_remove.append(run)
@@ -121,7 +126,9 @@ def will_run(
         if found is not None:
             return WillRun(now, found.nodes)
     to_remove.sort(key=lambda run: ends.end(run, -ends.epoch))
-    return _as_jobs_end(choice, candidates, future, to_remove, ends, now, end, start is not None)
+    return _as_jobs_end(
+        choice, candidates, future, to_remove, ends, now, end, choice.version >= OWN_ENDS_VERSION
+    )
 
 
 def _as_jobs_end(
@@ -132,7 +139,7 @@ def _as_jobs_end(
     ends: JobEnds,
     now: int,
     latest: int | None,
-    relevant_only: bool,
+    own_ends: bool,
 ) -> WillRun | None:
     """Take running jobs away, window by window, until the job fits (`_future_run_test`)."""
     window = FIRST_WINDOW_S
@@ -167,7 +174,7 @@ def _as_jobs_end(
             return None
         found = choice.choose(candidates, future)
         if found is not None:
-            if relevant_only:
+            if own_ends:
                 last = next(
                     (run for run in reversed(removed) if run.allocation.nodes & found.nodes), last
                 )

@@ -123,6 +123,19 @@ def test_plans_begin_at_multiples_of_the_resolution(resolution: int, start: int)
     assert (found[2].start == 70) == (start == 70)
 
 
+@pytest.mark.parametrize(
+    ("version", "planned"), [(OLD, 620), ((24, 11), 621), ((25, 5), 601), (NEW, 601)]
+)
+def test_before_25_05_a_start_is_the_end_of_the_last_job_of_the_window(
+    version: tuple[int, int], planned: int
+) -> None:
+    # Both nodes are free within 30 s, the first one at 600; the job needs one.
+    site = site_of(NodeGroup("n", nodes=2, cpus=1), version=version, bf_resolution=1)
+    jobs = (Asked(0, 300, 600), Asked(20, 300, 600), Asked(40, 60, 60))
+    found = run(site, *jobs)
+    assert found[2].planned_start == planned
+
+
 def test_soft_limits_plan_by_least_times_and_keep_the_limit() -> None:
     # The first job has a soft end at 180: the head is planned for it, then for now + half of the
     # rest. It really ends at 600.
