@@ -17,7 +17,7 @@ from foretime_sim.sites.slurm.limits import Limits as LimitsOfGroup
 from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import PartitionRules, SlurmSite
 
-NODES, CPUS = 12, 64
+NODES, CPUS = 18, 64
 NODES_OF_A_SCENE = 6
 LICENSES = {"tool": 10, "pen": 4}
 ENDED = "ended"
@@ -82,7 +82,12 @@ class Scene:
 
     @property
     def nodes(self) -> str:
-        """The nodes of its partitions: those that name some are not in the others' way."""
+        """The nodes of its partitions: those that name some are not in the others' way.
+
+        Nor are others in the way of MaxCPUsPerNode: 24.11 may count their jobs, too.
+        """
+        if "MaxCPUsPerNode" in self.partition:
+            return "n[13-18]"
         return "n[7-12]" if any(" -w " in step for step in self.steps) else "n[1-6]"
 
     @property

@@ -33,6 +33,7 @@ SUBJECTS = {
     ),
     "Model of Slurm": (
         "limits", "backfill", "model_decisions", "priorities", "used_minutes", "log_slice",
+        "max_cpus_per_node",
     ),
 }  # fmt: skip
 HEAD = """# Slurm releases that were tested

@@ -151,6 +151,8 @@ class SlurmController {
   void started(JobIndex job, Seconds now);
   // One that runs already; its record says whether its nodes are its alone.
   void runs(JobIndex job, std::int32_t slurm_partition, std::vector<NodeRow> rows, Seconds start);
+  // Jobs have run before what is known begins.
+  void ran_before() { free_->others_never_count(); }
   void finished(JobIndex job, Seconds now);
   // Waiting or running.
   void change_limits(JobIndex job, Seconds time_limit, Seconds time_min);

@@ -75,8 +75,21 @@ FreeNodes::FreeNodes(std::shared_ptr<const NodeTable> table, const SlurmSite& si
   for (std::size_t partition = 0; partition < used_.size(); ++partition) {
     if (site.partitions[partition].max_cpus_per_node != kNever) {
       used_[partition].resize(static_cast<std::size_t>(table_->nodes()));
+      if (site.version == std::pair{24, 11}) {
+        others_count_in_.push_back(static_cast<std::int32_t>(partition));
+      }
     }
   }
+}
+
+void FreeNodes::first_runs_in(std::int32_t slurm_partition) {
+  if (std::erase(others_count_in_, slurm_partition) == 0) return;
+  auto& used = used_[static_cast<std::size_t>(slurm_partition)];
+  std::fill(used.begin(), used.end(), 0);
+}
+
+void FreeNodes::others_never_count() {
+  while (!others_count_in_.empty()) first_runs_in(others_count_in_.back());
 }
 
 Resources FreeNodes::free_of(std::int64_t node) const {
@@ -100,6 +113,7 @@ void FreeNodes::change(const NodeRow& row, std::int32_t slurm_partition, std::in
   const NodeGroup& group = table_->group(number);
   Sum& sum = sums_[static_cast<std::size_t>(number)];
   const std::int64_t last = row.node + row.nodes;
+  first_runs_in(slurm_partition);
   if (group.whole) {
     sum.idle += sign * row.nodes;
     sum.usable += sign * row.nodes;
@@ -124,11 +138,15 @@ void FreeNodes::change(const NodeRow& row, std::int32_t slurm_partition, std::in
     idle_.set(node, free.cpus == group.node.cpus);
     usable_.set(node, free.cpus > 0);
   }
-  std::vector<std::int64_t>& used = used_[static_cast<std::size_t>(slurm_partition)];
-  if (used.empty()) return;
-  for (std::int64_t node = row.node; node < last; ++node) {
-    used[static_cast<std::size_t>(node)] -= sign * row.of_each.cpus;
-  }
+  const auto count_in = [&](std::int32_t partition) {
+    std::vector<std::int64_t>& used = used_[static_cast<std::size_t>(partition)];
+    if (used.empty()) return;
+    for (std::int64_t node = row.node; node < last; ++node) {
+      used[static_cast<std::size_t>(node)] -= sign * row.of_each.cpus;
+    }
+  };
+  count_in(slurm_partition);
+  for (const std::int32_t other : others_count_in_) count_in(other);
 }
 
 NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site, GpuMarks& marks)
@@ -239,8 +257,9 @@ void NodeChooser::give(const NodeRow& row, std::int32_t slurm_partition) {
     free_[place] = before;
     free_[place] += row.of_each;
     if (used_now_ != nullptr) {
-      const bool mine = slurm_partition == wish_->slurm_partition;
-      used_[place] = used_before - (mine ? row.of_each.cpus : 0);
+      const bool counts =
+          slurm_partition == wish_->slurm_partition || now_.others_count_in(wish_->slurm_partition);
+      used_[place] = used_before - (counts ? row.of_each.cpus : 0);
     }
     changed_in_[place] = beginning_;
     const std::int64_t cpus = table_.cpus_for(*wish_, group, free_[place], used_of(node));

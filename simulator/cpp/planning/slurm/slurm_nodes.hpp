@@ -2,6 +2,7 @@
 // of them a job is given. reference/slurm/nodes/node_choice.py is the specification.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -95,11 +96,18 @@ class FreeNodes {
   Resources free_of(std::int64_t node) const;
   // Whether there is as much for a job as its CPUs and nodes need, wherever it is.
   bool may_fit(const Wish& wish) const;
-  // CPUs by node that jobs of a slurm_partition have; null: it has no MaxCPUsPerNode.
+  // CPUs by node that count for MaxCPUsPerNode; null: the slurm_partition has none.
   const std::vector<std::int64_t>* used_in(std::int32_t slurm_partition) const {
     const auto& used = used_[static_cast<std::size_t>(slurm_partition)];
     return used.empty() ? nullptr : &used;
   }
+  // Whether what jobs of other slurm_partitions have counts there, too (`counted_cpus`).
+  bool others_count_in(std::int32_t slurm_partition) const {
+    return std::find(others_count_in_.begin(), others_count_in_.end(), slurm_partition) !=
+           others_count_in_.end();
+  }
+  // Jobs may have run in any slurm_partition.
+  void others_never_count();
   // What a job of a slurm_partition has.
   void take(const NodeRow& row, std::int32_t slurm_partition) { change(row, slurm_partition, -1); }
   void give(const NodeRow& row, std::int32_t slurm_partition) { change(row, slurm_partition, 1); }
@@ -112,11 +120,13 @@ class FreeNodes {
     std::int64_t cpus = 0;
   };
   void change(const NodeRow& row, std::int32_t slurm_partition, std::int64_t sign);
+  void first_runs_in(std::int32_t slurm_partition);
 
   std::shared_ptr<const NodeTable> table_;
   std::vector<Sum> sums_;
   std::vector<Resources> free_;  // by node; none where all nodes are given out whole
   std::vector<std::vector<std::int64_t>> used_;  // by slurm_partition and node
+  std::vector<std::int32_t> others_count_in_;    // 24.11: where no job has run
   NodeSet idle_;
   NodeSet usable_;
 };

@@ -126,6 +126,7 @@ void SlurmPlanner::place(JobIndex index, std::int32_t slurm_partition, bool whol
 
 void SlurmPlanner::runs_already(JobIndex index, Seconds /*now*/) {
   if (slurm().has_room_for(index) && slurm().record(index).slurm_partition >= 0) return;
+  slurm().ran_before();
   if (static_cast<std::size_t>(index) < placed_.size() &&
       placed_[static_cast<std::size_t>(index)].slurm_partition >= 0) {
     Placed& placed = placed_[static_cast<std::size_t>(index)];

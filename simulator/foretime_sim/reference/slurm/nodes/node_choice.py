@@ -20,6 +20,11 @@ ONE_BY_ONE_VERSION = (24, 11)
 """Some release between 22.05 and 25.11 leaves poor nodes out one by one."""
 
 
+OTHERS_COUNT_VERSION = (24, 11)
+"""Here alone MaxCPUsPerNode may count jobs of other slurm_partitions. By its CHANGELOG Slurm does
+so from 24.11.1 to 25.05.2."""
+
+
 OWN_WEIGHTS_VERSION = (24, 11)
 """Some release between 22.05 and 25.11 has each will-run test begin with the nodes' own weights
 (`_set_sched_weight`, cons_tres/job_test.c)."""
@@ -169,7 +174,7 @@ class NodeChoice:
             return 0
         cpus = here.cpus - use.cpus.get(node, 0)
         if self.max_cpus_per_node is not None:
-            used = use.cpus_of_partition.get((node, self.choice.slurm_partition), 0)
+            used = self.counted_cpus(node, use)
             if cpus + used > self.max_cpus_per_node:
                 if self.whole:
                     return 0
@@ -184,6 +189,17 @@ class NodeChoice:
         if self.request.gpus_per_node:  # no more than all its tasks need (gres_filter_sock_core)
             cpus = min(cpus, self.job.min_cpus)
         return cpus
+
+    def counted_cpus(self, node: int, use: NodeUse) -> int:
+        """CPUs in use on a node that count for MaxCPUsPerNode: those of the job's slurm_partition.
+
+        24.11 tells them from those of other slurm_partitions by a map (`part_core_map`) that is
+        made as the first job starts in the slurm_partition. Until then the CPUs of all jobs count.
+        """
+        slurm_partition = self.choice.slurm_partition
+        if self.version == OTHERS_COUNT_VERSION and slurm_partition not in use.ran_in:
+            return use.cpus.get(node, 0)
+        return use.cpus_of_partition.get((node, slurm_partition), 0)
 
     def least_tasks_on_node(self) -> int:
         """All of them with ``--nodes=1``, otherwise 1."""

@@ -64,6 +64,8 @@ class NodeUse:
         CPUs in use on a node by the jobs of a slurm_partition (`part_core_map`).
     whole
         Nodes that a job has for itself.
+    ran_in
+        Slurm_partitions that a job has had nodes of, whether it still runs or not.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class NodeUse:
     gpus: dict[int, int] = field(default_factory=dict)
     cpus_of_partition: dict[tuple[int, int], int] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
+    ran_in: set[int] = field(default_factory=set)
 
     def copy(self) -> NodeUse:
         """Give a use that can be changed without this one."""
@@ -91,10 +94,12 @@ class NodeUse:
             dict(self.gpus),
             dict(self.cpus_of_partition),
             set(self.whole),
+            set(self.ran_in),
         )
 
     def add(self, allocation: Allocation, partition_index: int) -> None:
         """Take what a job gets."""
+        self.ran_in.add(partition_index)
         self._change(allocation, partition_index, allocation.nodes, 1)
         if allocation.whole:
             self.whole |= allocation.nodes

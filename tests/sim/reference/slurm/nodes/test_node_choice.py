@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from foretime_sim.machines.machine import Machine, NodeGroup, Selection, SlurmPartition
 from foretime_sim.reference.slurm.jobs.job import Allocation, SlurmJob
 from foretime_sim.reference.slurm.nodes.node_choice import Mode, NodeChoice
@@ -147,6 +148,23 @@ def test_gpus_are_counted() -> None:
 def test_a_partition_may_have_so_many_cpus_of_a_node() -> None:
     assert cpus(chosen(machine_of(FOUR), {0: 2}, tasks=2, max_cpus_per_node=3)) == {1: 2}
     assert cpus(chosen(machine_of(FOUR), {0: 2}, tasks=1, max_cpus_per_node=3)) == {0: 1}
+
+
+@pytest.mark.parametrize(
+    ("version", "nodes"), [((22, 5), {0: 1}), ((24, 11), {3: 1}), ((25, 11), {0: 1})]
+)
+def test_24_11_counts_jobs_of_other_partitions_until_one_has_run(
+    version: tuple[int, int], nodes: dict[int, int]
+) -> None:
+    # Jobs of partition 1 have 2, 3, 1 and 0 CPUs of four nodes; the job is of partition 0.
+    machine = machine_of(NodeGroup("n", nodes=4, cpus=4))
+    use = NodeUse()
+    use.add(Allocation({0: 2, 1: 3, 2: 1}), 1)
+    settings = {"use": use, "max_cpus_per_node": 1, "version": version}
+    assert cpus(chosen(machine, {}, **settings)) == nodes  # type: ignore[arg-type]
+    use.add(Allocation({2: 1}), 0)
+    use.remove(Allocation({2: 1}), 0)
+    assert cpus(chosen(machine, {}, **settings)) == {0: 1}  # type: ignore[arg-type]
 
 
 def test_from_26_05_on_jobs_of_one_node_get_the_first_that_fits() -> None:
