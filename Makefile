@@ -7,6 +7,7 @@
 # make slurm-matrix  those on all releases, then docs/slurm_releases.md from what came of them
 # make test-pbs  set up, build OpenPBS once, then the tests on live PBS servers: as root
 # make packages  sdist, wheels, .deb and .rpm in dist/: as root, with debootstrap (SUITES=bookworm)
+# make lock  versions and hashes of what packages ship and are built with, anew: the newest that fit
 # make test-packages  make packages, then try each in a clean root
 # make release-check  whether this checkout can be released: all of the above that tests, too
 # make lint   ruff, mypy, import-linter, clang-format, clang-tidy
@@ -26,7 +27,7 @@ NATIVE := CMakeLists.txt $(wildcard simulator/cpp/*/*.?pp simulator/cpp/*/*/*.?p
 
 LIGHT := not real_slurm and not real_pbs and not packages
 
-.PHONY: demo test search fuzz test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages test-packages try-packages release-check lint bench setup sanitize clean
+.PHONY: demo test search fuzz test-slurm slurm-experiments slurm-tests slurm-matrix test-pbs packages lock test-packages try-packages release-check lint bench setup sanitize clean
 setup: $(VENV)/.installed
 
 $(VENV)/.venv:
@@ -94,6 +95,9 @@ test-pbs: setup
 
 packages: setup
 	$(BIN)/python contrib/packages/make_packages.py $(SUITES)
+
+lock: setup
+	$(BIN)/python contrib/packages/locks.py
 
 test-packages: packages
 	$(MAKE) try-packages

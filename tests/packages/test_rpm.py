@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.package_root import PackageRoot, built
+from tests.packages.package_root import PackageRoot, assert_locked, built
 
 pytestmark = pytest.mark.packages
 
@@ -46,6 +46,10 @@ def test_its_command_runs(root: PackageRoot, tmp_path: Path) -> None:
     needed = root.run("rpm --root /target -q --requires foretime").splitlines()
     assert {"python3.11", "systemd", "glibc >= 2.28"} <= set(needed)
     assert not [name for name in needed if ".so" in name]
+
+
+def test_it_ships_what_is_locked(root: PackageRoot, tmp_path: Path) -> None:
+    assert_locked(root.layer(tmp_path), "bookworm", "/target")
 
 
 def test_removal_leaves_no_file_of_its_own(root: PackageRoot, tmp_path: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from make_packages import download  # the one way in which packages are fetched
 
-from tests.packages.package_root import DIST, SUITES, TOOLS, PackageRoot, built
+from tests.packages.package_root import DIST, SUITES, PackageRoot, built
 
 pytestmark = pytest.mark.packages
 
@@ -31,9 +31,6 @@ def root(suite: str, tmp_path_factory: pytest.TempPathFactory) -> PackageRoot:
     wheel = built(NAMES[suite])
     root = PackageRoot(suite, tmp_path_factory.mktemp(suite))
     root.run("true")
-    sys.path.insert(0, str(TOOLS))
-    from make_packages import download  # the one way in which packages are fetched
-
     download(root.path("wheelhouse"), SUITES[suite], ["pip", f"foretime[sim] @ {wheel.as_uri()}"])
     root.run(
         "python3 -m venv --without-pip /plain; python3 -m venv --without-pip /sim\n"
