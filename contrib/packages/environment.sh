@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lays out below /stage what the .deb and the .rpm bring, with the Python of a root.
 #
-#   environment.sh        reads /wheelhouse, /source and /man
+#   environment.sh        reads /wheelhouse, /source, /man and /dist/*.cdx.json
 set -eu
 python=/opt/foretime/bin/python
 # By its full name, as RHEL has another python3.
@@ -27,6 +27,7 @@ done
 put $contrib/systemd/foretime.sysusers lib/sysusers.d/foretime.conf
 put $contrib/systemd/foretime.tmpfiles lib/tmpfiles.d/foretime.conf
 put $contrib/foretime.toml share/doc/foretime/examples/foretime.toml
+put /dist/*.cdx.json share/doc/foretime/foretime.cdx.json
 put /source/LICENSE share/doc/foretime/copyright
 put /source/CHANGELOG.md share/doc/foretime/changelog
 gzip -n -9 /stage/usr/share/doc/foretime/changelog

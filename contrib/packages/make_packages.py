@@ -1,4 +1,4 @@
-"""Makes the packages, into dist/: an sdist, wheels, a .deb for each Debian, an .rpm.
+"""Makes the packages, into dist/: an sdist, wheels, a .deb for each Debian, an .rpm, an SBOM.
 
     python contrib/packages/make_packages.py [SUITE ...]
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from string import Template
 
 from locks import BUILD, REPOSITORY, SHIPPED, Pin, build_requirements, pins_for
+from sbom import make_sbom
 
 HERE = Path(__file__).resolve().parent
 DIST = REPOSITORY / "dist"
@@ -61,6 +62,9 @@ def main(suites: Sequence[str]) -> None:
         sys.exit(f"make_packages.py: no suite {', '.join(unknown)}; there are {', '.join(DEBIANS)}")
     DIST.mkdir(exist_ok=True)
     sdist = make_sdist()
+    for old in DIST.glob("*.cdx.json"):
+        old.unlink()
+    make_sbom(DIST / f"foretime-{version()}.cdx.json", [each.python for each in DEBIANS.values()])
     for debian in [DEBIANS[name] for name in suites or DEBIANS]:
         wheel = make_wheel(debian, sdist)
         with environment(debian, wheel) as (root, work):

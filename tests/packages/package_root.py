@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -30,14 +31,17 @@ def built(pattern: str) -> Path:
 
 
 def assert_locked(root: PackageRoot, suite: str, below: str = "/") -> None:
-    """See that a package installed exactly what the lock has."""
+    """See that a package installed exactly what the lock has, and an SBOM that names it."""
     script = "import importlib.metadata as m; [print(d.name, d.version) for d in m.distributions()]"
     said = root.run(f"chroot {below} /opt/foretime/bin/python -I -c '{script}'")
     installed = [
         (canonicalize_name(name), version) for name, version in map(str.split, said.splitlines())
     ]
+    sbom = json.loads(root.run(f"cat {below}/usr/share/doc/foretime/foretime.cdx.json"))
+    about = sbom["metadata"]["component"]
     locked = [(pin.name, pin.version) for pin in pins_for(SUITES[suite], SHIPPED)]
-    assert sorted(one for one in installed if one[0] != "foretime") == sorted(locked)
+    assert sorted(installed) == sorted([*locked, (about["name"], about["version"])])
+    assert {(part["name"], part["version"]) for part in sbom["components"]} >= set(locked)
 
 
 class PackageRoot:

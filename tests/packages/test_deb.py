@@ -69,6 +69,7 @@ def test_it_runs_without_a_compiler_and_what_simulations_need(root: PackageRoot)
 
 def test_it_ships_what_is_locked(root: PackageRoot, suite: str) -> None:
     assert_locked(root, suite)
+    built("foretime-*.cdx.json")
 
 
 def test_modules_of_a_user_do_not_reach_it(root: PackageRoot) -> None:
