@@ -108,7 +108,7 @@ def _compile(lock: str, sources: Sequence[str], given: str = "") -> None:
     command = [
         *(sys.executable, "-m", "uv", "pip", "compile", *sources, "--output-file", lock),
         *("--universal", "--fork-strategy", "fewest", "--python-version", OLDEST_PYTHON),
-        *("--only-binary", ":all:", "--generate-hashes", "--upgrade", "--quiet"),
+        *("--only-binary", ":all:", "--generate-hashes", "--upgrade", "--quiet", "--system-certs"),
         *("--custom-compile-command", "make lock"),
     ]
     subprocess.run(command, input=given, text=True, check=True, cwd=REPOSITORY)

@@ -80,9 +80,17 @@ def make_sdist() -> Path:
     """Make the sdist, from which everything else is made."""
     for old in DIST.glob("*.tar.gz"):
         old.unlink()
-    command = [sys.executable, "-m", "uv", "build", "--sdist", "--quiet", "--no-create-gitignore"]
+    # With the certificates that pip goes by, too.
+    command = [sys.executable, "-m", "uv", "build", "--system-certs", "--sdist", "--quiet"]
     locked = ["--build-constraints", str(REPOSITORY / BUILD), "--require-hashes"]
-    places = ["--python", sys.executable, "--out-dir", str(DIST), str(REPOSITORY)]
+    places = [
+        "--no-create-gitignore",
+        "--python",
+        sys.executable,
+        "--out-dir",
+        str(DIST),
+        str(REPOSITORY),
+    ]
     if subprocess.run([*command, *locked, *places], check=False).returncode:
         sys.exit(f"make_packages.py: no sdist was made. {ON_WRONG_HASH}")
     (sdist,) = DIST.glob("*.tar.gz")
