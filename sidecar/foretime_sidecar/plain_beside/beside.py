@@ -101,7 +101,8 @@ class PlainBeside:
     unhurried
         Whether a refresh may take as long as it takes, as in a replay.
     only_late
-        Whether nothing is wanted but who is late: nobody is told what Foretime brings.
+        Whether nothing is wanted but who is late: nobody is told what Foretime brings, and nothing
+        is kept for a restart.
 
     Attributes
     ----------
@@ -134,7 +135,7 @@ class PlainBeside:
         self._works_now = works_now
         self._unhurried = unhurried
         self._only_late = only_late
-        self._book = DayBook(store, lock, site)
+        self._book = DayBook(store, lock, site, keeps=not only_late)
         self._breaker = BreakerEvents(store)
         estimator = settings.queue_order.estimator  # as jobs that start at once go by
         self._estimator = HeldEstimator(estimator, settings.accuracy.to_model())

@@ -38,6 +38,8 @@ class DayBook:
         The sidecar's; the lock is held for a statement at a time.
     site
         Keeps the site that is run; ``None`` where nobody knows it.
+    keeps
+        Whether days and jobs are written to the store: for a restart, and for accounts.
 
     Attributes
     ----------
@@ -51,7 +53,9 @@ class DayBook:
         Why the last day that should have begun has not; "" if it has.
     """
 
-    def __init__(self, store: Store, lock: threading.RLock, site: KeptSite | None) -> None:
+    def __init__(
+        self, store: Store, lock: threading.RLock, site: KeptSite | None, *, keeps: bool = True
+    ) -> None:
         self.rows = PlainStarts(store)
         self.days: list[Day] = []
         self.must_read = True
@@ -59,6 +63,7 @@ class DayBook:
         self._store = store
         self._lock = lock
         self._site = site
+        self._keeps = keeps
         self._journal = Journal()
         self._last_seq = 0
 
@@ -155,10 +160,11 @@ class DayBook:
             for day in self.days:
                 if day.began_at <= (job.could_start or 0):
                     job.with_us = day.with_us
-            if (job.plain_start, job.start_with_us, job.with_us) != before:
+            if self._keeps and (job.plain_start, job.start_with_us, job.with_us) != before:
                 changed.append(job.as_row(is_needed=False))
-        with self._lock:
-            self.rows.note_starts(changed)
+        if changed:
+            with self._lock:
+                self.rows.note_starts(changed)
 
     def _ended(self) -> list[tuple[FinishedJob, int | None]]:
         """Give the jobs stored since the last time; not those that no run needs."""
@@ -167,10 +173,11 @@ class DayBook:
         while True:
             with self._lock:
                 jobs = self._store.finished_after(self._last_seq, _READ_AT_A_TIME)
-            if not jobs:
-                return found
-            self._last_seq = jobs[-1][0]
+            if jobs:
+                self._last_seq = jobs[-1][0]
             found += [(job, since) for _, job, since in jobs if job.end_time > first]
+            if len(jobs) < _READ_AT_A_TIME:
+                return found
 
     def _begin_day(self, look: Look) -> list[Day]:
         """Begin a day if this is its first look; give it."""
@@ -207,6 +214,8 @@ class DayBook:
     def _keep(
         self, jobs: Iterable[KnownJob], days: Iterable[Day], *, is_needed: bool = True
     ) -> None:
+        if not self._keeps:
+            return
         rows = [job.as_row(is_needed=is_needed) for job in jobs]
         kept = [day.as_row() for day in days]
         with self._lock:

@@ -134,10 +134,11 @@ class PastEvents:
         while True:
             with self._lock:
                 jobs = self._store.finished_after(self.last_seq, _AT_A_TIME)
-            if not jobs:
-                return found
-            self.last_seq = jobs[-1][0]
+            if jobs:
+                self.last_seq = jobs[-1][0]
             found += [job for _, job, _ in jobs]
+            if len(jobs) < _AT_A_TIME:
+                return found
 
     def all(self, since: int) -> Iterator[Event]:
         """Give the events of all jobs stored so far that ended since, in the order of time.

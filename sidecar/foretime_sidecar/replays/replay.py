@@ -403,7 +403,9 @@ class Replay:
                 setup=self._slurm_setup(workload),
                 reservations=at_clock,
             )
-        store = Store(settings.store.path, settings.store.durability)
+        # What is not kept need not be written to a file.
+        path = ":memory:" if self.state_dir is None else settings.store.path
+        store = Store(path, settings.store.durability)
         try:
             forecasts = self.forecast_interval_s is not None
             ranks_pbs = self.starts_now and isinstance(scheduler.mock, MockPbs)

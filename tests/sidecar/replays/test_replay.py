@@ -13,6 +13,7 @@ from foretime_estimators.jobs.errors import InputError, StateError
 from foretime_estimators.jobs.jobs import Ending, FinishedJob
 from foretime_sidecar.replays.replay import SCHEMES, oracle_share
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics, ReplaySchedule
+from foretime_sidecar.store.store import Durability, Store
 from foretime_sim.engine.engine import simulate
 from foretime_sim.engine.schedule import check as check_schedule
 from foretime_sim.logs.filters import workload_of_log
@@ -114,6 +115,21 @@ def test_history_that_ends_after_the_log_begins_is_not_learned() -> None:
     _, late = run(replay_of(history=replace(past, logged_wait=waits), learn=False), rest)
     _, half = run(replay_of(history=past.take(in_time), learn=False), rest)
     np.testing.assert_array_equal(late.scheduled_time, half.scheduled_time)
+
+
+def test_what_is_not_kept_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a replay brings the same."""
+    opened: list[str] = []
+
+    class Noted(Store):
+        def __init__(self, path: Path | str, durability: Durability = "full") -> None:
+            opened.append(str(path))
+            super().__init__(path, durability)
+
+    monkeypatch.setattr("foretime_sidecar.replays.replay.Store", Noted)
+    kept = run(replay_of(state_dir=tmp_path), WORKLOAD.head(50))[1]
+    assert (run(replay_of(), WORKLOAD.head(50))[1].start_time == kept.start_time).all()
+    assert opened == [str(tmp_path / "repeat-0" / "foretime.sqlite"), ":memory:"]
 
 
 def test_a_used_state_dir_is_refused(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from foretime_estimators.arrays import Int64Array
 from foretime_sidecar.replays.replay import Replay
 from foretime_sidecar.replays.replay_outcome import AdjustedStatistics
 from foretime_sidecar.settings.beside_settings import BesideSettings
 from foretime_sidecar.settings.queue_order_settings import QueueOrderSettings
+from foretime_sidecar.store.plain_starts import PlainStarts
+from foretime_sidecar.store.store import Store
 from foretime_sim.machines.machine import Machine
 from foretime_sim.policies.families import Backfill
 from foretime_sim.policies.policy import Policy
@@ -25,7 +28,9 @@ LATE = BesideSettings(most_late_s=900, most_behind_s=0)
 BEHIND = BesideSettings(most_late_s=900, most_behind_s=1)
 
 
-def replayed(beside: BesideSettings, policy: Policy | None = None) -> tuple[Int64Array, int]:
+def replayed(
+    beside: BesideSettings, policy: Policy | None = None, state_dir: Path | None = None
+) -> tuple[Int64Array, int]:
     """Give starts, and how often a job was raised."""
     task = Replay(
         policy or default_policy("slurm", WORKLOAD),
@@ -33,6 +38,7 @@ def replayed(beside: BesideSettings, policy: Policy | None = None) -> tuple[Int6
         queue_order=QueueOrderSettings(order="start-now"),
         look_interval_s=30,
         plain_beside=beside,
+        state_dir=state_dir,
         check=True,
     )
     run = task(WORKLOAD, 0)
@@ -49,6 +55,14 @@ def test_late_jobs_are_protected_and_alone_raised_while_too_much_work_is_behind(
     assert (protected != usual).any()
     assert (bounded != protected).any()
     assert 0 < seldom < 0.7 * raised
+
+
+def test_of_the_plain_scheduler_nothing_is_kept_which_nobody_reads(tmp_path: Path) -> None:
+    replayed(LATE, state_dir=tmp_path)
+    store = Store(tmp_path / "repeat-0" / "foretime.sqlite")
+    rows = PlainStarts(store)
+    assert (rows.days(), rows.open(), rows.judged(0)) == ([], [], [])
+    store.close()
 
 
 def test_where_no_plain_slurm_is_known_nothing_is_different() -> None:
