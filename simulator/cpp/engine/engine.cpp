@@ -15,6 +15,13 @@ bool same_plan(const Job& a, const Job& b) {
          a.time_limit == b.time_limit && a.actual_runtime == b.actual_runtime;
 }
 
+// Whether a scheduler sees the same of both.
+bool same_request(const Job& a, const Job& b) {
+  return a.requested == b.requested && a.queue_time == b.queue_time &&
+         a.backfill_time == b.backfill_time && a.drain_time == b.drain_time &&
+         a.time_limit == b.time_limit && a.priority == b.priority;
+}
+
 }  // namespace
 
 Engine::Engine(Processors machine, const Policy& policy, Seconds now,
@@ -139,6 +146,12 @@ JobIndex Engine::add_running(const Job& started) {
 
 void Engine::update(JobIndex index, const Job& to) {
   Job& updated = job(index);
+  if (updated.actual_runtime != to.actual_runtime && same_request(updated, to)) {
+    // What a job takes in fact no scheduler sees, so none looks at the queue for it.
+    updated.actual_runtime = to.actual_runtime;
+    if (updated.state == State::kRunning) set_end(index);
+    return;
+  }
   const auto take_over = [&] {
     updated.requested = to.requested;
     updated.queue_time = to.queue_time;

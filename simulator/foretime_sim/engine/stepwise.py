@@ -441,10 +441,11 @@ class Engine:
         """Change a job that has not ended; what is not named stays.
 
         Pending jobs take their new place in the queue, running jobs their new end and, from now on,
-        their new estimate; a scheduling pass follows at the clock's time. A running job whose limit
-        falls below what it has run ends now. A new ``requested_time`` lowers scheduled times above
-        it; it does not touch the time limit. ``nice``, ``qos`` and ``site_factor`` are of jobs that
-        wait under a site's Slurm.
+        their new estimate; a scheduling pass follows at the clock's time, but not if the actual
+        runtime alone is another, which no scheduler sees. A running job whose limit falls below
+        what it has run ends now. A new ``requested_time`` lowers scheduled times above it; it does
+        not touch the time limit. ``nice``, ``qos`` and ``site_factor`` are of jobs that wait under
+        a site's Slurm.
 
         Raises
         ------

@@ -57,6 +57,40 @@ def test_steps_give_the_schedule_of_a_whole_run(
 
 @settings(deadline=None)
 @given(st.data(), PARAMETERS, VERSIONS, st.integers(0, 500))
+def test_a_runtime_that_is_told_later_gives_the_same_schedule(
+    data: st.DataObject, parameters: SlurmParameters, version: tuple[int, int], later: int
+) -> None:
+    """Slurm does not see how long jobs will run, so its loops come when they would have."""
+    processors = data.draw(st.integers(1, 8))
+    workload = data.draw(flat_workloads(processors))
+    site = SlurmSite(Machine.flat(processors), version, parameters)
+    whole = simulate(workload, Policy(backfill=Slurm(site)))
+    now = int(workload.submit_time[0]) + later
+    engine = Engine(
+        processors,
+        Policy(backfill=Slurm(site)),
+        int(workload.submit_time[0]),
+        epoch_of_zero=workload.epoch_of_zero,
+    )
+    longer = np.maximum(workload.requested_time, workload.actual_runtime)
+    for job in range(len(workload)):
+        known = workload.actual_runtime if whole.end_time[job] <= now else longer
+        engine.submit(
+            int(workload.submit_time[job]),
+            int(workload.processors[job]),
+            int(known[job]),
+            int(workload.requested_time[job]),
+        )
+    engine.advance(now)
+    is_news = (whole.end_time > now) & (longer != workload.actual_runtime)
+    for job in np.flatnonzero(is_news).tolist():
+        engine.update(job, actual_runtime=int(workload.actual_runtime[job]))
+    engine.finish()
+    assert engine.schedule().start_time.tolist() == whole.start_time.tolist()
+
+
+@settings(deadline=None)
+@given(st.data(), PARAMETERS, VERSIONS, st.integers(0, 500))
 def test_a_forward_run_goes_on_as_the_engine_does(
     data: st.DataObject, parameters: SlurmParameters, version: tuple[int, int], later: int
 ) -> None:
