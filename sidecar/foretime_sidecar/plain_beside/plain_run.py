@@ -26,12 +26,10 @@ from foretime_sidecar.queue.prepared_jobs import PreparedJobs
 from foretime_sidecar.queue.queue_events import Key
 from foretime_sidecar.queue.queue_snapshot import told_of
 
-_KEPT_EVERY_S = 3600
-"""How the run stands is kept so often, to go back to, ..."""
-_KEPT_FOR_S = 6 * 3600
-"""... after so long only at times that this divides, ..."""
+_KEPT_EVERY_S = 3 * 3600
+"""How the run stands is kept so often, to go back to. To keep it takes longer than to run on."""
 _FORGOTTEN_AFTER_S = 2 * 86_400
-"""... and then not at all: who goes back further begins anew."""
+"""It is kept for so long. A run that goes back further begins anew."""
 _AHEAD_S = 6 * 3600
 _LONGEST_AHEAD_S = 30 * 86_400
 
@@ -316,7 +314,8 @@ class PlainRun:
             for index in moves.finished.tolist():
                 _, self._parts[self._keys[index]].over_at = engine.ran(index)
             if engine.now == next_kept:
-                self._kept = [each for each in self._kept if _is_kept(each.at, engine.now)]
+                first = engine.now - _FORGOTTEN_AFTER_S
+                self._kept = [each for each in self._kept if each.at > first]
                 self._kept.append(self._as_it_stands(engine))
             yield
 
@@ -326,9 +325,3 @@ class PlainRun:
         if index is None:
             raise TypeError("a snapshot of an engine has indices")
         return _Kept(engine.now, snapshot, tuple(self._keys[each] for each in index.tolist()))
-
-
-def _is_kept(at: int, now: int) -> bool:
-    """Whether it is kept how the run stood at a time."""
-    age_s = now - at
-    return age_s < _KEPT_FOR_S or (age_s < _FORGOTTEN_AFTER_S and at % _KEPT_FOR_S == 0)
