@@ -6,13 +6,15 @@ Goals: 300,000 jobs in 60 s of CPU, and 5 ms for a forward run of 1,000 pending 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from foretime_sim import Policy, Snapshot, forward_runs, simulate
+from foretime_sim import Policy, Snapshot, forward_runs, generate, simulate
 from foretime_sim.engine.stepwise import Engine
 from foretime_sim.machines.machine import Machine, NodeGroup, SlurmPartition
+from foretime_sim.policies.scheduler_defaults import default_policy
 from foretime_sim.policies.slurm import Slurm
 from foretime_sim.sites.slurm.priority import SlurmPriority
 from foretime_sim.sites.slurm.site import SlurmSite
@@ -64,3 +66,19 @@ def test_a_forward_run_of_a_thousand_pending_jobs(benchmark: Any, coarse: bool) 
     took_s = time.process_time() - began
     pending = len(snapshot.pending.submit_time)
     benchmark.extra_info |= {"cpu_s": took_s, "goal_cpu_s": 0.005, "pending": pending}
+
+
+def test_a_pool_of_64_times_the_processors(benchmark: Any) -> None:
+    """The same jobs, each on 64 times the processors of 64 times as large a pool."""
+    small = generate("lublin2003", jobs=5_000, processors=1_024, seed=1, load=0.85)
+    large = replace(
+        small, processors=64 * small.processors, machine_processors=64 * small.machine_processors
+    )
+    took_s = []
+    for workload in (small, large):
+        policy = default_policy("slurm", workload)
+        began = time.process_time()
+        schedule = simulate(workload, policy)
+        took_s.append(time.process_time() - began)
+    benchmark.pedantic(lambda: schedule, rounds=1)
+    benchmark.extra_info |= {"times_small": took_s[1] / took_s[0], "goal_times_small": 20}

@@ -14,21 +14,26 @@ void FreeByEnds::work_out(const FreeNodes& now, std::vector<End> ends) {
   idle_ = now.idle();
   spare_ = 0;
   const auto nodes = static_cast<std::size_t>(table_->nodes());
-  free_.resize(nodes);
+  free_.assign(nodes, 0);
   last_part_.assign(nodes, -1);
   partly_ = now.usable();
   partly_ -= idle_;
-  for (std::size_t place = 0; place < nodes; ++place) {
-    free_[place] = now.free_of(static_cast<std::int64_t>(place)).cpus;
-  }
-  partly_.each([this](std::int64_t node) { spare_ += free_[static_cast<std::size_t>(node)]; });
+  partly_.each([&](std::int64_t node) {
+    std::int64_t& free = free_[static_cast<std::size_t>(node)];
+    free = now.free_of(node).cpus;
+    spare_ += free;
+  });
   add_stage();
   const std::size_t between = ends.size() / kMostStages + 1;
   for (const End& end : ends) {
     ends_.push_back(end.end);
     for (const NodeRow& row : *end.rows) {
       const NodeGroup& of = table_->group(table_->group_of(row.node));
-      const std::int64_t given = of.whole ? of.node.cpus : row.of_each.cpus;
+      const std::int64_t given = row.of_each.cpus;
+      if (of.whole || given == of.node.cpus) {  // nobody else has anything of them
+        idle_.add(row.node, row.node + row.nodes);
+        continue;
+      }
       for (std::int64_t node = row.node; node < row.node + row.nodes; ++node) {
         std::int64_t& free = free_[static_cast<std::size_t>(node)];
         close_part(node);

@@ -186,6 +186,15 @@ class NodeSet {
     }
     return -1;
   }
+  // The first one in [first, last) that is not in it; the last: there is none.
+  std::int64_t first_missing(std::int64_t first, std::int64_t last) const {
+    for (std::int64_t node = first; node < last;) {
+      const int in = std::countr_one(words_[at(node)] >> place(node));
+      node += in;
+      if (in == 0 || place(node) != 0) return std::min(node, last);
+    }
+    return last;
+  }
   // Runs [first, last) of nodes with consecutive numbers, ascending.
   template <class Visit>
   void each_run(Visit visit) const {

@@ -150,7 +150,12 @@ void FreeNodes::change(const NodeRow& row, std::int32_t slurm_partition, std::in
 }
 
 NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site, GpuMarks& marks)
-    : now_(now), table_(now.table()), marks_(marks), fitting_(table_.nodes()) {
+    : now_(now),
+      table_(now.table()),
+      marks_(marks),
+      all_free_(table_.nodes()),
+      partly_(table_.nodes()),
+      fitting_(table_.nodes()) {
   if (!site.switches.empty()) switches_ = std::make_unique<SwitchChooser>(site, marks);
   idle_cpus_.resize(static_cast<std::size_t>(table_.groups()));
   if (table_.all_whole()) return;
@@ -160,13 +165,13 @@ NodeChooser::NodeChooser(const FreeNodes& now, const SlurmSite& site, GpuMarks& 
 }
 
 Resources NodeChooser::free_of(std::int64_t node) const {
-  if (idle_) return table_.group(table_.group_of(node)).node;
+  if (all_free_.has(node)) return table_.group(table_.group_of(node)).node;
   const auto place = static_cast<std::size_t>(node);
   return changed_in_[place] == beginning_ ? free_[place] : now_.free_of(node);
 }
 
 std::int64_t NodeChooser::used_of(std::int64_t node) const {
-  if (used_now_ == nullptr || idle_) return 0;
+  if (used_now_ == nullptr || all_free_.has(node)) return 0;
   const auto place = static_cast<std::size_t>(node);
   return changed_in_[place] == beginning_ ? used_[place] : (*used_now_)[place];
 }
@@ -174,7 +179,7 @@ std::int64_t NodeChooser::used_of(std::int64_t node) const {
 std::int64_t NodeChooser::cpus_of(std::int64_t node) const {
   if (tries_again_) return available_[static_cast<std::size_t>(node)];
   const std::int32_t group = table_.group_of(node);
-  if (table_.group(group).whole) return idle_cpus_[static_cast<std::size_t>(group)];
+  if (all_free_.has(node)) return idle_cpus_[static_cast<std::size_t>(group)];
   return table_.cpus_for(*wish_, group, free_of(node), used_of(node));
 }
 
@@ -182,10 +187,13 @@ void NodeChooser::begin(const Wish& wish, const NodeSet& candidates) {
   wish_ = &wish;
   candidates_ = &candidates;
   ++beginning_;
-  idle_ = false;
   used_now_ = now_.used_in(wish.slurm_partition);
+  all_free_ = candidates;
+  all_free_ &= now_.idle();
   fitting_ = candidates;
   fitting_ &= wish.whole ? now_.idle() : now_.usable();
+  partly_ = fitting_;
+  partly_ -= all_free_;
   fitting_nodes_ = fitting_cpus_ = 0;
   for (std::int32_t group = 0; group < table_.groups(); ++group) {
     const NodeGroup& of = table_.group(group);
@@ -195,21 +203,18 @@ void NodeChooser::begin(const Wish& wish, const NodeSet& candidates) {
     const std::int64_t last = table_.last_of(group);
     if (idle == 0) {
       fitting_.remove(first, last);
-    } else if (of.whole) {
-      const std::int64_t nodes = fitting_.count(first, last);
-      fitting_nodes_ += nodes;
-      fitting_cpus_ += nodes * idle;
-    } else {
-      fitting_.each(first, last, [&](std::int64_t node) {
-        const std::int64_t cpus = table_.cpus_for(wish, group, now_.free_of(node), used_of(node));
-        if (cpus == 0) {
-          fitting_.remove(node);
-        } else {
-          ++fitting_nodes_;
-          fitting_cpus_ += cpus;
-        }
-      });
+      continue;
     }
+    add_all_free(group, all_free_.count(first, last));
+    partly_.each(first, last, [&](std::int64_t node) {
+      const std::int64_t cpus = table_.cpus_for(wish, group, now_.free_of(node), used_of(node));
+      if (cpus == 0) {
+        fitting_.remove(node);
+      } else {
+        ++fitting_nodes_;
+        fitting_cpus_ += cpus;
+      }
+    });
   }
 }
 
@@ -217,8 +222,7 @@ void NodeChooser::begin_idle(const Wish& wish, const NodeSet& candidates) {
   wish_ = &wish;
   candidates_ = &candidates;
   ++beginning_;
-  idle_ = true;
-  fitting_ = candidates;
+  all_free_ = fitting_ = candidates;
   fitting_nodes_ = fitting_cpus_ = 0;
   for (std::int32_t group = 0; group < table_.groups(); ++group) {
     const std::int64_t idle = table_.cpus_for(wish, group, table_.group(group).node);
@@ -229,23 +233,23 @@ void NodeChooser::begin_idle(const Wish& wish, const NodeSet& candidates) {
       fitting_.remove(first, last);
       continue;
     }
-    const std::int64_t nodes = fitting_.count(first, last);
-    fitting_nodes_ += nodes;
-    fitting_cpus_ += nodes * idle;
+    add_all_free(group, fitting_.count(first, last));
   }
+}
+
+void NodeChooser::add_all_free(std::int32_t group, std::int64_t nodes) {
+  fitting_nodes_ += nodes;
+  fitting_cpus_ += nodes * idle_cpus_[static_cast<std::size_t>(group)];
 }
 
 void NodeChooser::give(const NodeRow& row, std::int32_t slurm_partition) {
   const std::int32_t group = table_.group_of(row.node);
   const NodeGroup& of = table_.group(group);
   const std::int64_t last = row.node + row.nodes;
-  if (of.whole) {
-    const std::int64_t each = idle_cpus_[static_cast<std::size_t>(group)];
-    if (each == 0) return;
-    const std::int64_t nodes = candidates_->count(row.node, last);
-    if (nodes == 0) return;
-    fitting_nodes_ += nodes;
-    fitting_cpus_ += nodes * each;
+  if (of.whole || row.of_each.cpus == of.node.cpus) {  // nobody else has anything of them
+    all_free_.add_common(*candidates_, row.node, last);
+    if (idle_cpus_[static_cast<std::size_t>(group)] == 0) return;
+    add_all_free(group, candidates_->count(row.node, last));
     fitting_.add_common(*candidates_, row.node, last);
     return;
   }
@@ -330,17 +334,15 @@ void NodeChooser::find_runs(const NodeSet& nodes) {
     while (first < last) {
       const std::int32_t group = table_.group_of(first);
       const std::int64_t until = std::min(last, table_.last_of(group));
-      const NodeGroup& of = table_.group(group);
-      if (of.whole && !tries_again_ && marks_.by_gpus().empty()) {
-        const std::int64_t each = idle_cpus_[static_cast<std::size_t>(group)];
-        add_to_runs(first, until, (until - first) * each, each, weight_of(first));
-      } else {
-        for (std::int64_t node = first; node < until; ++node) {
-          const std::int64_t cpus = cpus_of(node);
-          add_to_runs(node, node + 1, cpus, cpus, weight_of(node));
-        }
+      // Nodes of which all is free are alike, but for what attempts and marks say of each.
+      const bool alike = !tries_again_ && marks_.by_gpus().empty();
+      while (first < until) {
+        const std::int64_t next =
+            alike ? std::max(all_free_.first_missing(first, until), first + 1) : first + 1;
+        const std::int64_t cpus = cpus_of(first);
+        add_to_runs(first, next, (next - first) * cpus, cpus, weight_of(first));
+        first = next;
       }
-      first = until;
     }
   });
 }
@@ -368,6 +370,7 @@ std::size_t NodeChooser::best_run(std::int64_t cpus_left, std::int64_t nodes_lef
 // The first node of the fewest CPUs that are enough for the rest of the job; -1: there is none.
 std::int64_t NodeChooser::best_single(const Run& run, std::int64_t cpus_left) const {
   if (run.most_cpus < cpus_left) return -1;
+  if (run.is_even()) return run.first;
   std::int64_t best = -1;
   std::int64_t fewest = 0;
   for (std::int64_t node = run.first; node < run.last; ++node) {
@@ -412,9 +415,19 @@ bool NodeChooser::choose_by_switches() {
                         offers_);
   if (!found) return false;
   chosen_.clear();
-  for (const Offer& taken : switches_->chosen()) chosen_.push_back({taken.node, taken.cpus});
+  const std::vector<Offer> taken = switches_->chosen();
+  for (const Offer& of : taken) add_chosen(of.node, 1, of.cpus);
   // 22.05 may choose more than it may give (_pick_best_nodes, node_scheduler.c).
-  return std::cmp_less_equal(chosen_.size(), wish_->max_nodes);
+  return std::cmp_less_equal(taken.size(), wish_->max_nodes);
+}
+
+// Of alike nodes the number of which a job that lacks so much takes all it can.
+std::int64_t NodeChooser::taken_in_full(std::int64_t cpus, std::int64_t cpus_left,
+                                        std::int64_t nodes_left) const {
+  if (wish_->whole) return std::max(nodes_left, (cpus_left + cpus - 1) / cpus);
+  const std::int64_t nodes = cpus_left / cpus;
+  // A CPU of each other node that it needs is left to it.
+  return cpus == 1 ? nodes : std::min(nodes, (cpus_left - nodes_left) / (cpus - 1));
 }
 
 bool NodeChooser::choose_runs(const NodeSet& nodes, std::int64_t most_nodes) {
@@ -428,20 +441,31 @@ bool NodeChooser::choose_runs(const NodeSet& nodes, std::int64_t most_nodes) {
     runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(best));
     if (nodes_left <= 1) {
       const std::int64_t single = best_single(run, cpus_left);
-      if (single >= 0) run = {single, single + 1, 0, run.weight, run.most_cpus};
+      if (single >= 0) {
+        const std::int64_t cpus = cpus_of(single);
+        run = {single, single + 1, cpus, run.weight, cpus};
+      }
     }
-    for (std::int64_t node = run.first; node < run.last; ++node) {
+    const bool even = run.is_even();
+    std::int64_t nodes = 1;
+    for (std::int64_t node = run.first; node < run.last; node += nodes) {
       if (most_nodes == 0 || (nodes_left <= 0 && cpus_left <= 0)) break;
-      std::int64_t cpus = cpus_of(node);
+      std::int64_t cpus = even ? run.most_cpus : cpus_of(node);
+      nodes = 1;
       if (most_nodes == 1 && cpus < cpus_left) continue;
+      if (even) {
+        const std::int64_t most = std::min(run.last - node, most_nodes - 1);
+        nodes = std::clamp<std::int64_t>(taken_in_full(cpus, cpus_left, nodes_left), 1,
+                                         std::max<std::int64_t>(most, 1));
+      }
       if (!wish_->whole) {
         const std::int64_t most = cpus_left - std::max<std::int64_t>(nodes_left - 1, 0);
         if (cpus > most) cpus = std::max(most, wish_->cpus_per_task);
       }
-      chosen_.push_back({node, cpus});
-      cpus_left -= cpus;
-      --nodes_left;
-      --most_nodes;
+      add_chosen(node, nodes, cpus);
+      cpus_left -= nodes * cpus;
+      nodes_left -= nodes;
+      most_nodes -= nodes;
     }
     if (nodes_left <= 0 && cpus_left <= 0) return true;
   }
@@ -474,10 +498,19 @@ bool NodeChooser::choose_without_poorest(std::int64_t most_nodes) {
   return found;
 }
 
+void NodeChooser::add_chosen(std::int64_t node, std::int64_t nodes, std::int64_t cpus) {
+  if (!chosen_.empty() && chosen_.back().node + chosen_.back().nodes == node &&
+      chosen_.back().cpus == cpus) {
+    chosen_.back().nodes += nodes;
+  } else {
+    chosen_.push_back({node, cpus, nodes});
+  }
+}
+
 // What an attempt has taken less of than there was stays at that for the next.
 void NodeChooser::keep_chosen() {
   for (const Chosen& chosen : chosen_) {
-    available_[static_cast<std::size_t>(chosen.node)] = chosen.cpus;
+    std::fill_n(available_.begin() + chosen.node, chosen.nodes, chosen.cpus);
   }
 }
 
@@ -508,49 +541,62 @@ bool NodeChooser::leave_out_all_below(std::int64_t most_nodes) {
   return false;
 }
 
-// The tasks: one on each node, then one more on each in turn.
+// The tasks: one on each node, then one more on each in turn. False: they do not fit.
+bool NodeChooser::deal_out_tasks() {
+  const std::int64_t each = wish_->cpus_per_task;
+  std::int64_t room = 0;
+  for (const Chosen& chosen : chosen_) room += chosen.cpus / each * chosen.nodes;
+  // A node that has less than a task takes a part of one.
+  std::int64_t tasks = wish_->tasks;
+  if (room == tasks && std::none_of(chosen_.begin(), chosen_.end(),
+                                    [each](const Chosen& c) { return c.cpus < each; })) {
+    for (Chosen& chosen : chosen_) chosen.cpus -= chosen.cpus % each;
+    return true;
+  }
+  std::vector<Chosen> singly;
+  for (const Chosen& chosen : chosen_) {
+    for (std::int64_t i = 0; i < chosen.nodes; ++i) {
+      singly.push_back({chosen.node + i, chosen.cpus});
+    }
+  }
+  chosen_ = std::move(singly);
+  std::vector<std::int64_t> given(chosen_.size(), 0);
+  for (std::size_t i = 0; i < chosen_.size() && tasks > 0; ++i, --tasks) {
+    given[i] = std::min(each, chosen_[i].cpus);
+  }
+  while (tasks > 0) {
+    const std::int64_t before = tasks;
+    for (std::size_t i = 0; i < chosen_.size() && tasks > 0; ++i) {
+      if (chosen_[i].cpus - given[i] < each) continue;
+      given[i] += each;
+      --tasks;
+    }
+    if (tasks == before) return false;
+  }
+  for (std::size_t i = 0; i < chosen_.size(); ++i) chosen_[i].cpus = given[i];
+  return true;
+}
+
 std::optional<std::vector<NodeRow>> NodeChooser::lay_out() {
   std::sort(chosen_.begin(), chosen_.end(),
             [](const Chosen& a, const Chosen& b) { return a.node < b.node; });
-  if (!wish_->whole) {
-    const std::int64_t each = wish_->cpus_per_task;
-    std::int64_t room = 0;
-    for (const Chosen& chosen : chosen_) room += chosen.cpus / each;
-    // A node that has less than a task takes a part of one.
-    std::int64_t tasks = wish_->tasks;
-    if (room != tasks || std::any_of(chosen_.begin(), chosen_.end(),
-                                     [each](const Chosen& c) { return c.cpus < each; })) {
-      std::vector<std::int64_t> given(chosen_.size(), 0);
-      for (std::size_t i = 0; i < chosen_.size() && tasks > 0; ++i, --tasks) {
-        given[i] = std::min(each, chosen_[i].cpus);
-      }
-      while (tasks > 0) {
-        const std::int64_t before = tasks;
-        for (std::size_t i = 0; i < chosen_.size() && tasks > 0; ++i) {
-          if (chosen_[i].cpus - given[i] < each) continue;
-          given[i] += each;
-          --tasks;
-        }
-        if (tasks == before) return std::nullopt;
-      }
-      for (std::size_t i = 0; i < chosen_.size(); ++i) chosen_[i].cpus = given[i];
-    } else {
-      for (Chosen& chosen : chosen_) chosen.cpus -= chosen.cpus % each;
-    }
-  }
+  if (!wish_->whole && !deal_out_tasks()) return std::nullopt;
   std::vector<NodeRow> rows;
   for (const Chosen& chosen : chosen_) {
-    const std::int32_t group = table_.group_of(chosen.node);
-    const Resources taken = table_.taken(*wish_, group, chosen.cpus);
-    if (!rows.empty()) {
-      NodeRow& last = rows.back();
-      if (last.node + last.nodes == chosen.node && last.of_each == taken &&
-          table_.group_of(last.node) == group) {
-        ++last.nodes;
-        continue;
+    const std::int64_t last = chosen.node + chosen.nodes;
+    for (std::int64_t first = chosen.node; first < last;) {
+      const std::int32_t group = table_.group_of(first);
+      const std::int64_t until = std::min(last, table_.last_of(group));
+      const Resources taken = table_.taken(*wish_, group, chosen.cpus);
+      NodeRow* before = rows.empty() ? nullptr : &rows.back();
+      if (before != nullptr && before->node + before->nodes == first && before->of_each == taken &&
+          table_.group_of(before->node) == group) {
+        before->nodes += until - first;
+      } else {
+        rows.push_back({first, until - first, taken});
       }
+      first = until;
     }
-    rows.push_back({chosen.node, 1, taken});
   }
   return rows;
 }

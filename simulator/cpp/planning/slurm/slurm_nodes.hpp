@@ -164,10 +164,13 @@ class NodeChooser {
     std::int64_t weight = 0;
     std::int64_t most_cpus = 0;  // of one node
     std::int64_t nodes() const { return last - first; }
+    bool is_even() const { return cpus == nodes() * most_cpus; }
   };
+  // Nodes with consecutive numbers, and what is taken of each.
   struct Chosen {
     std::int64_t node = 0;
     std::int64_t cpus = 0;
+    std::int64_t nodes = 1;
   };
 
   void leave_marks();
@@ -175,6 +178,7 @@ class NodeChooser {
   std::int64_t weight_of(std::int64_t node) const {
     return 256 * table_.group(table_.group_of(node)).weight - marks_.of(node);
   }
+  void add_all_free(std::int32_t group, std::int64_t nodes);
   Resources free_of(std::int64_t node) const;
   std::int64_t used_of(std::int64_t node) const;
   std::int64_t cpus_of(std::int64_t node) const;
@@ -187,9 +191,13 @@ class NodeChooser {
   bool choose_without_poorest(std::int64_t most_nodes);
   bool leave_out_one_by_one();
   bool leave_out_all_below(std::int64_t most_nodes);
+  std::int64_t taken_in_full(std::int64_t cpus, std::int64_t cpus_left,
+                             std::int64_t nodes_left) const;
+  void add_chosen(std::int64_t node, std::int64_t nodes, std::int64_t cpus);
   void keep_chosen();
   bool choose_first();
   bool choose_by_switches();
+  bool deal_out_tasks();
   std::optional<std::vector<NodeRow>> lay_out();
 
   const FreeNodes& now_;
@@ -198,16 +206,17 @@ class NodeChooser {
   const Wish* wish_ = nullptr;
   const NodeSet* candidates_ = nullptr;
   const std::vector<std::int64_t>* used_now_ = nullptr;  // null: MaxCPUsPerNode does not count
+  NodeSet all_free_;                                     // candidates of which nobody has anything
+  NodeSet partly_;
   NodeSet fitting_;  // candidates of which the job could have a CPU
   std::int64_t fitting_nodes_ = 0;
   std::int64_t fitting_cpus_ = 0;
   std::vector<std::int64_t> idle_cpus_;  // by group: for the job on an idle node
-  // Of nodes that have become freer since the beginning that is noted.
+  // Of other nodes that have become freer since the beginning that is noted.
   std::vector<Resources> free_;
   std::vector<std::int64_t> used_;
   std::vector<std::uint32_t> changed_in_;
   std::uint32_t beginning_ = 0;
-  bool idle_ = false;
   // Where poor nodes are left out: fitting ones, poorest first, and by node the CPUs that attempts
   // have left of them.
   struct Riches {
