@@ -207,7 +207,7 @@ class NodeChooser {
   const NodeSet* candidates_ = nullptr;
   const std::vector<std::int64_t>* used_now_ = nullptr;  // null: MaxCPUsPerNode does not count
   NodeSet all_free_;                                     // candidates of which nobody has anything
-  NodeSet partly_;
+  NodeSet partly_;   // fitting ones, as it begins, of which somebody has something
   NodeSet fitting_;  // candidates of which the job could have a CPU
   std::int64_t fitting_nodes_ = 0;
   std::int64_t fitting_cpus_ = 0;
