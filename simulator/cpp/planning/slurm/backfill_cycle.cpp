@@ -177,10 +177,14 @@ BackfillCycle::Next BackfillCycle::look_at(const QueueEntry& entry) {
   }
   if (passes_kept_ && is_kept(job, wish)) return Next::kJob;
   const bool now_only = is_tested_now_only(entry, wish);
-  if (rejected_array_.passes_over(facts, wish.slurm_partition) ||
-      !controller_.array_may_start(job)) {
+  if (rejected_array_.passes_over(facts, wish.slurm_partition)) {
+    // Once the window reaches beyond the end of a plan the rejected task may be planned there.
+    if (ends_beyond_ > 0) {
+      changes_at(first_beyond_ + parameters_.bf_resolution - parameters_.bf_window);
+    }
     return Next::kJob;
   }
+  if (!controller_.array_may_start(job)) return Next::kJob;
   if (looked_at_enough(entry, wish.slurm_partition)) return Next::kJob;
   if (!parameters_.bf_licenses && !controller_.has_licenses(job)) return Next::kJob;
   if (wish.max_nodes < wish.min_nodes) return Next::kJob;

@@ -251,6 +251,25 @@ def test_the_main_loop_runs_as_a_reservation_ends_though_nobody_waits() -> None:
     assert check_same(workload, site).start_times[1] == 1003
 
 
+def test_tasks_are_tested_again_once_the_window_holds_a_plan_of_the_one_before() -> None:
+    """The plan of job 12 ends beyond the window, so that job 13 can be planned only later."""
+    processors = np.array([3, 1, 1, 1, 1, 5, 1, 2, 6, 1, 1, 1, 4, 5, *[1] * 11])
+    jobs = len(processors)
+    runtime, requested = np.ones(jobs, np.int64), np.ones(jobs, np.int64)
+    runtime[[0, 5]] = 224, 298
+    requested[12] = 372
+    workload = Workload(
+        "array", 6, None, np.arange(jobs), np.zeros(jobs, np.int64), processors, runtime, requested,
+        array_ids=Labels(np.zeros(jobs, np.int32), ("a",)),
+    )  # fmt: skip
+    parameters = SlurmParameters(
+        batch_sched_delay=0, sched_interval=20, default_queue_depth=1, bf_interval=5,
+        bf_resolution=1, bf_window=600, kill_wait_s=0,
+    )  # fmt: skip
+    schedule = check_same(workload, SlurmSite(Machine.flat(6), (22, 5), parameters, BASIC))
+    assert schedule.start_times[14] == 65
+
+
 def test_a_limit_that_backfill_shortened_stays_as_the_engine_corrects_an_estimate() -> None:
     parameters = SlurmParameters(
         batch_sched_delay=0, bf_interval=5, bf_resolution=1, epilog=False, over_time_limit_s=60
