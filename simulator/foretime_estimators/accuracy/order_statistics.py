@@ -7,17 +7,20 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 BLOCK_LENGTH = 512
+_FEW = 8
+"""Where so many times as many are there already, each is put in its place by itself."""
 
 
 class OrderStatistics:
     """A multiset of whole numbers with whole weights, in blocks sorted by value.
 
     Equal values share one entry. A value is found by bisection of the blocks' last values and then
-    of one block, so adding and removing cost a bisection and a short memory move, whatever has
-    been added before. Whole weights make every answer exact, whatever the order of adding.
+    of one block, so removing costs a bisection and a short memory move, whatever has been added
+    before. What is added is put in its place when somebody asks: of a history that is learned at
+    once, all together. Whole weights make every answer exact, whatever the order of adding.
     """
 
-    __slots__ = ("_lasts", "_sums", "_total", "_values", "_weights")
+    __slots__ = ("_added", "_lasts", "_sums", "_total", "_values", "_weights")
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._values: list[list[int]] = []
@@ -25,6 +28,7 @@ class OrderStatistics:
         self._lasts: list[int] = []
         self._sums: list[int] = []
         self._total = 0
+        self._added: dict[int, int] = {}  # weights by value that are in no block yet
         for value, weight in entries:
             self.add(value, weight)
 
@@ -35,10 +39,12 @@ class OrderStatistics:
 
     def __len__(self) -> int:
         """Count the distinct values."""
+        self._place_added()
         return sum(map(len, self._values))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """Give (value, weight) in ascending order of value."""
+        self._place_added()
         for values, weights in zip(self._values, self._weights, strict=True):
             yield from zip(values, weights, strict=True)
 
@@ -49,15 +55,28 @@ class OrderStatistics:
                 raise ValueError(f"weight {weight} at value {value}: a weight can't be negative")
             return
         self._total += weight
-        block = bisect_left(self._lasts, value)
-        if block == len(self._lasts):
-            if block == 0:
-                self._values.append([value])
-                self._weights.append([weight])
-                self._lasts.append(value)
-                self._sums.append(weight)
-                return
-            block -= 1
+        self._added[value] = self._added.get(value, 0) + weight
+
+    def _place_added(self) -> None:
+        added = self._added
+        if not added:
+            return
+        self._added = {}
+        if len(added) * _FEW < sum(map(len, self._values)):
+            for value, weight in added.items():
+                self._place(value, weight)
+            return
+        for value, weight in self:
+            added[value] = added.get(value, 0) + weight
+        values = sorted(added)
+        starts = range(0, len(values), BLOCK_LENGTH)
+        self._values = [values[start : start + BLOCK_LENGTH] for start in starts]
+        self._weights = [[added[value] for value in block] for block in self._values]
+        self._lasts = [block[-1] for block in self._values]
+        self._sums = [sum(block) for block in self._weights]
+
+    def _place(self, value: int, weight: int) -> None:
+        block = min(bisect_left(self._lasts, value), len(self._lasts) - 1)
         values = self._values[block]
         place = bisect_left(values, value)
         self._sums[block] += weight
@@ -80,6 +99,7 @@ class OrderStatistics:
         """
         if weight == 0:
             return
+        self._place_added()
         block = bisect_left(self._lasts, value)
         place = bisect_left(self._values[block], value) if block < len(self._lasts) else 0
         if block == len(self._lasts) or self._values[block][place] != value:
@@ -103,6 +123,7 @@ class OrderStatistics:
 
     def first_reaching(self, target: int) -> int | None:
         """Smallest value whose cumulative weight is at least ``target``; ``None`` if none is."""
+        self._place_added()
         if target > self._total or not self._lasts:
             return None
         cumulative = list(accumulate(self._sums))
