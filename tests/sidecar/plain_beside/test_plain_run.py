@@ -89,6 +89,12 @@ TOGETHER = [
     Job(703, 20, 1, 10, 1, 0, 1, withdrawn=False, user="ann"),
 ]
 """The last two can start from one second on."""
+WITHDRAWN = [
+    *[Job(0, 0, 1, 10, 1, 0, 1, withdrawn=False, user="ann")] * 3,
+    Job(0, 0, 6, 10, 1, 105, 1, withdrawn=True, user="ann"),
+    Job(104, 0, 3, 136, 137, 0, 1, withdrawn=False, user="ann"),
+]
+"""The last can start once the one before it is withdrawn, and nothing else happens then."""
 
 
 def as_known(number: int, job: Job, now: int) -> KnownJob | None:
@@ -151,6 +157,7 @@ def by(starts: dict[Key, int | None], now: int) -> dict[Key, int | None]:
     st.sampled_from([48, 4]),
 )
 @example(TOGETHER, SITES[0], [56, 115, 132, 142, 144, 151], 48)
+@example(WITHDRAWN, SITES[0], [1, 104, 136], 48)
 def test_it_stands_where_a_run_from_the_beginning_does(
     jobs: list[Job], site: SlurmSite, steps: list[int], kept_h: int
 ) -> None:

@@ -77,8 +77,12 @@ void SlurmPlanner::arrived(JobIndex index) {
   }
 }
 
+// `job_signal` (job_mgr.c): backfill looks again, and the main loop when it runs anyway.
 void SlurmPlanner::cancelled(JobIndex index) {
-  if (std::erase(coming_, index) == 0) slurm().withdraw(index, now_);
+  if (std::erase(coming_, index) != 0) return;
+  slurm().withdraw(index, now_);
+  state_.clock.changed(now_);
+  may_start_again(now_);
 }
 
 void SlurmPlanner::changed_waiting(JobIndex index) {

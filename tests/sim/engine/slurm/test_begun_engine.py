@@ -131,6 +131,21 @@ def test_a_job_can_be_withdrawn_and_another_raised() -> None:
     assert engine.job(first).state == "finished"
 
 
+def test_backfill_looks_again_once_a_job_is_withdrawn() -> None:
+    """The third would end after the second can start, and until then nothing else happens."""
+    engine = Engine(PROCESSORS, POLICY)
+    asked = ((0, 3, 20_000), (10, 6, 600), (20, 3, 30_000))
+    _, second, third = (
+        engine.submit(submit_time, processors, runtime, runtime)
+        for submit_time, processors, runtime in asked
+    )
+    engine.advance(3_600)
+    assert engine.job(third).state == "pending"
+    engine.cancel(second)
+    engine.advance(3_631)
+    assert engine.job(third).state == "running"
+
+
 def test_what_is_no_sites_slurm_is_refused() -> None:
     snapshot, runtimes = a_moment([(0, 1, 10)], 0)
     with pytest.raises(InputError, match="no site's Slurm"):
