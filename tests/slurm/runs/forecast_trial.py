@@ -20,8 +20,8 @@ from tests.support.forecasts.forecast_trial import (
     trial,
 )
 
-LEARNED = 60
-"""Jobs at the beginning of a run that are only learned from."""
+LEARNED = 200
+"""Jobs seen waiting at the beginning of a run that are only learned from: a site has a history."""
 PAGE = Path(__file__).resolve().parents[3] / "docs/live_forecasts.md"
 
 _INTRODUCTION = f"""\
@@ -36,7 +36,7 @@ GrpJobs of a third, GrpTRES and GrpJobs of two accounts. Jobs of 10 s to 5 min c
 which the machine can do them. The queue is looked at every 10 s; the forecasters are told what
 ended until then, and the site as it was read up to 2 min before. Each job is forecast at the first
 look that has it waiting, with a quarter of the samples, as on a busy machine. The first {LEARNED}
-jobs of a run are only learned from.
+that are seen waiting are only learned from, as a site has a history.
 
 {WORDS}
 The second table of a run compares the likely start with Slurm's own plan, which users see by
